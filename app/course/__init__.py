@@ -1,0 +1,1 @@
+"""Course: the files in lessons/ become checked objects, HTML and graded answers."""
