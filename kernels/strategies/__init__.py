@@ -1,0 +1,32 @@
+"""Every strategy that can run, by the name it has in kernels.spec."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kernels.strategies import (
+    data_parallel,
+    ddp,
+    pipeline_parallel,
+    pipeline_torch,
+    ring_all_reduce,
+    single,
+    tensor_dtensor,
+    tensor_parallel,
+)
+from kernels.strategies.base import Context, Strategy
+
+Build = Callable[[Context], Strategy]
+
+STRATEGIES: dict[str, Build] = {
+    "single": single.build,
+    "data_parallel": data_parallel.build,
+    "ddp": ddp.build,
+    "tensor_parallel": tensor_parallel.build_each_layer,
+    "tensor_megatron": tensor_parallel.build_megatron,
+    "tensor_dtensor": tensor_dtensor.build,
+    "pipeline_gpipe": pipeline_parallel.build_gpipe,
+    "pipeline_1f1b": pipeline_parallel.build_1f1b,
+    "pipeline_torch": pipeline_torch.build,
+    "ring_all_reduce": ring_all_reduce.build,
+}

@@ -1,0 +1,33 @@
+"""What a rank did when, on its own monotonic clock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kernels.spec import Interval
+
+
+class Timeline:
+    """Named intervals of one step. On one machine all ranks read the same monotonic clock."""
+
+    def __init__(self, rank: int) -> None:
+        self.rank = rank
+        self._intervals: list[tuple[str, float, float]] = []
+
+    @contextmanager
+    def interval(self, name: str) -> Iterator[None]:
+        """Log what happens inside as one interval."""
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self._intervals.append((name, start, time.monotonic()))
+
+    def clear(self) -> None:
+        self._intervals.clear()
+
+    def intervals(self, origin_seconds: float) -> list[Interval]:
+        """Everything logged since `clear`, in seconds after `origin_seconds` on the monotonic clock."""
+        return [Interval(self.rank, name, start - origin_seconds, end - origin_seconds) for name, start, end in self._intervals]

@@ -1,0 +1,201 @@
+"""Bytes on the wire between ranks, from the kernel's own TCP counters of every connection.
+
+TCP_INFO (Linux) counts per socket: bytes_sent at offset 200, of which bytes_retrans at 208 are resends and no traffic;
+bytes_received at 128. Ranks tell each other, through the store and never through the group under measurement, which
+sockets they have, so that each connection belongs to one pair of ranks. Left out: sockets inherited from the agent, and
+every connection to the store.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import struct
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch.distributed as dist
+
+Matrix = tuple[tuple[int, ...], ...]  # bytes, senders as rows, receivers as columns
+
+TCP_ESTABLISHED = 1
+_RECEIVED, _SENT, _RESENT = 128, 200, 208
+_INFO_BYTES = _RESENT + 8
+_POLL_SECONDS = 0.001
+
+
+class WireUnreadable(Exception):
+    """This platform has no TCP_INFO with byte counters; the message says what is missing."""
+
+
+@dataclass(frozen=True)
+class Socket:
+    """One end of an established TCP connection of this process. Addresses as (host, port)."""
+
+    local: tuple[str, int]
+    peer: tuple[str, int]
+    sent: int
+    received: int
+
+
+@dataclass(frozen=True)
+class Reading:
+    """All connections between ranks at one moment: bytes sent so far. `settled`: all of it has arrived."""
+
+    sent: Matrix
+    settled: bool
+
+    def since(self, earlier: Reading) -> Matrix:
+        """Bytes sent between the two readings."""
+        return subtract(self.sent, earlier.sent)
+
+
+def subtract(minuend: Matrix, subtrahend: Matrix) -> Matrix:
+    """Element by element."""
+    return tuple(
+        tuple(a - b for a, b in zip(row, other, strict=True)) for row, other in zip(minuend, subtrahend, strict=True)
+    )
+
+
+def socket_inodes() -> frozenset[str]:
+    """Every socket this process has open, by inode. Called before joining: these are the agent's."""
+    return frozenset(_inode_by_descriptor().values())
+
+
+def require_counters() -> None:
+    """Raise WireUnreadable unless the kernel counts bytes per TCP socket."""
+    if not hasattr(socket, "TCP_INFO") or not os.path.isdir("/proc/self/fd"):
+        raise WireUnreadable("this operating system has no TCP_INFO byte counters (they are Linux's)")
+    with socket.socket() as probe:
+        size = len(probe.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 512))
+    if size < _INFO_BYTES:
+        raise WireUnreadable(f"this kernel's TCP_INFO has {size} bytes; byte counters need {_INFO_BYTES} (Linux 4.19 or newer)")
+
+
+class WireMeter:
+    """Reads the same moment on all ranks; every rank must call `settle` equally often."""
+
+    def __init__(self, store: dist.Store, rank: int, world_size: int, inherited: frozenset[str], store_port: int) -> None:
+        require_counters()
+        self._store, self._rank, self._world_size = store, rank, world_size
+        self._inherited, self._store_port = inherited, store_port
+        self._readings = 0
+
+    def settle(self, bound_seconds: float = 1.0) -> Reading:
+        """Wait until everything sent has been received, twice in a row with the same totals; or give up, unsettled.
+
+        Returns the same reading on every rank: all of them judge the same tables.
+        """
+        began = time.monotonic()
+        reading = self._read(began)
+        while True:
+            again = self._read(began)
+            if again[0].settled and again[0].sent == reading[0].sent:
+                return again[0]
+            if again[1] > bound_seconds:  # the slowest rank's clock, so that all ranks stop at the same reading
+                return Reading(again[0].sent, settled=False)
+            reading = again
+            time.sleep(_POLL_SECONDS)
+
+    def _read(self, began: float) -> tuple[Reading, float]:
+        """One table from every rank, and the longest time any of them has been at it. A barrier, too."""
+        self._readings += 1
+        own = {"sockets": [[*s.local, *s.peer, s.sent, s.received] for s in self._own_sockets()], "waited": time.monotonic() - began}
+        self._store.set(self._key(self._readings, self._rank), json.dumps(own))
+        if self._readings > 2:  # everyone who posted reading n has read n-1, so n-2 is done with
+            self._store.delete_key(self._key(self._readings - 2, self._rank))
+        keys = [self._key(self._readings, rank) for rank in range(self._world_size)]
+        tables = [json.loads(table) for table in self._store.multi_get(keys)]
+        return _assemble([table["sockets"] for table in tables]), max(table["waited"] for table in tables)
+
+    def _key(self, reading: int, rank: int) -> str:
+        return f"wire/{reading}/{rank}"
+
+    def _own_sockets(self) -> list[Socket]:
+        found = []
+        for descriptor, inode in _inode_by_descriptor().items():
+            if inode not in self._inherited:
+                end = _established(descriptor)
+                if end is not None and self._store_port not in (end.local[1], end.peer[1]):
+                    found.append(end)
+        return found
+
+
+def _assemble(tables: list[list[list[str | int]]]) -> Reading:
+    """Match the two ends of each connection. An end whose other end no rank has is no traffic between ranks."""
+    owner = {(row[0], row[1], row[2], row[3]): rank for rank, table in enumerate(tables) for row in table}
+    received = {(row[0], row[1], row[2], row[3]): int(row[5]) for table in tables for row in table}
+    matrix = [[0] * len(tables) for _ in tables]
+    settled = True
+    for rank, table in enumerate(tables):
+        for local_host, local_port, peer_host, peer_port, sent, _ in table:
+            other_end = (peer_host, peer_port, local_host, local_port)
+            if other_end in owner:
+                matrix[rank][owner[other_end]] += int(sent)
+                settled = settled and received[other_end] == sent
+    return Reading(tuple(tuple(row) for row in matrix), settled)
+
+
+def _inode_by_descriptor() -> dict[int, str]:
+    """This process's open sockets: descriptor to "socket:[inode]"."""
+    found = {}
+    for name in os.listdir("/proc/self/fd") if os.path.isdir("/proc/self/fd") else []:
+        try:
+            target = os.readlink(f"/proc/self/fd/{name}")
+        except FileNotFoundError:  # the directory's own descriptor, closed by now
+            continue
+        if target.startswith("socket:"):
+            found[int(name)] = target
+    return found
+
+
+def _established(descriptor: int) -> Socket | None:
+    """The socket's ends and counters if it is an established TCP connection."""
+    try:
+        copy = socket.socket(fileno=os.dup(descriptor))
+    except OSError:  # closed between listing and looking
+        return None
+    with copy:
+        if copy.family not in (socket.AF_INET, socket.AF_INET6) or copy.type != socket.SOCK_STREAM:
+            return None
+        info = copy.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 512)
+        if info[0] != TCP_ESTABLISHED:
+            return None
+        sent, resent = struct.unpack_from("QQ", info, _SENT)
+        (received,) = struct.unpack_from("Q", info, _RECEIVED)
+        return Socket(_address(copy.getsockname()), _address(copy.getpeername()), sent - resent, received)
+
+
+def _address(name: tuple[str, int]) -> tuple[str, int]:
+    """Host and port; an IPv4 address seen through an IPv6 socket is the same address."""
+    return name[0].removeprefix("::ffff:"), name[1]
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Repeated readings of the bytes of one step."""
+
+    matrix: Matrix  # the most frequent reading
+    readings: int
+    agreeing: int  # how many were that one
+    settled: bool
+
+
+def measure_windows(meter: WireMeter, step: Callable[[], None], repetitions: int, on_reading: Callable[[int], None]) -> Windows:
+    """Repeat `step` until `repetitions` readings agree; give up after four times as many, or when a window does not close."""
+    readings: list[Matrix] = []
+    before = meter.settle()
+    settled = before.settled
+    while True:
+        on_reading(len(readings) + 1)
+        step()
+        after = meter.settle()
+        settled = settled and after.settled
+        readings.append(after.since(before))
+        before = after
+        most_frequent = max(readings, key=readings.count)
+        agreeing = readings.count(most_frequent)
+        if not settled or agreeing >= repetitions or len(readings) >= 4 * repetitions:
+            return Windows(most_frequent, len(readings), agreeing, settled)

@@ -1,0 +1,317 @@
+"""What a rank runs, under the launch host and under torchrun alike: join, train, measure, report.
+
+    torchrun --nproc-per-node 4 --local-addr 127.0.0.1 -m kernels.train --strategy data_parallel -P 4 -L 2 -H 4
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from kernels import backend as backends
+from kernels.comm import Calls, Comm, device_for
+from kernels.mesh import Mesh
+from kernels.meters import memory, wire
+from kernels.meters.timeline import Timeline
+from kernels.spec import (
+    BYTES_PER_ELEMENT,
+    STRATEGY_SPECS,
+    Environment,
+    Experiment,
+    ExperimentReport,
+    Interval,
+    MemoryReport,
+    RunReport,
+    RunSpec,
+    add_experiment_arguments,
+    experiment_from_arguments,
+    run_faults,
+    spec_from_json,
+    to_json,
+)
+from kernels.strategies import STRATEGIES
+from kernels.strategies.base import Context
+
+Events = Callable[[dict[str, Any]], None]
+
+# The step is run in both; what differs between them is payload, for the headers of equal numbers of messages cancel.
+DTYPE, WIDER = "fp32", "fp64"
+TORCH_DTYPES = {"fp32": torch.float32, "fp64": torch.float64}
+# Largest difference of a weight from the single process's, after some ten steps; weights are of the order of 1.
+WEIGHTS_TOLERANCE = {"fp32": 1e-5, "fp64": 1e-12}
+
+
+@dataclass
+class World:
+    """This rank's place in the launch, and what all experiments of the launch share."""
+
+    mesh: Mesh
+    backend: str
+    store: dist.Store
+    meter: wire.WireMeter | None
+    meter_note: str
+    events: Events
+    groups: dict[tuple[int, ...], dist.ProcessGroup | None] = field(default_factory=dict)
+    seconds: Counter[str] = field(default_factory=Counter)
+
+    @contextmanager
+    def phase(self, name: str, **details: Any) -> Iterator[None]:
+        """Tell whoever watches what happens now, and add up how long it took."""
+        self.events({"event": "phase", "phase": name, "rank": self.mesh.rank, **details})
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[name] += time.monotonic() - began
+
+    def new_comm(self, ranks: Sequence[int] | None, calls: Calls) -> Comm | None:
+        """The group of these ranks, made once a launch. Every rank must ask, members or not."""
+        members = tuple(range(self.mesh.world_size)) if ranks is None else tuple(ranks)
+        if members not in self.groups:
+            whole = len(members) == self.mesh.world_size
+            group = dist.group.WORLD if whole else dist.new_group(list(members))
+            self.groups[members] = group if self.mesh.rank in members else None
+        group = self.groups[members]
+        return None if group is None else Comm(group, calls)
+
+    def gather(self, key: str, own: Any) -> list[Any] | None:
+        """Every rank's value, on rank 0; through the store, so that no socket between ranks sees it."""
+        self.store.set(f"report/{key}/{self.mesh.rank}", json.dumps(own))
+        if self.mesh.rank != 0:
+            return None
+        return [json.loads(self.store.get(f"report/{key}/{rank}")) for rank in range(self.mesh.world_size)]
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One experiment in one dtype, as this rank saw it. The matrix is the same on every rank."""
+
+    windows: wire.Windows | None
+    calls: Calls | None
+    memory: MemoryReport
+    timeline: list[Interval]
+    step_seconds: list[float]
+    weights_difference: float
+
+
+def run_rank(spec: RunSpec, events: Events) -> RunReport | None:
+    """Measure every experiment of the spec. Rank 0 returns the report, the others None.
+
+    Reads RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT as torch's elastic agent sets them.
+    """
+    began, started_at = time.monotonic(), datetime.now(UTC)
+    world = _join(spec, events)
+    try:
+        joined = time.monotonic() - began
+        reports = [_measure(world, spec, index) for index in range(len(spec.experiments))]
+        _leave_together(world)
+    finally:
+        dist.destroy_process_group()
+    if world.mesh.rank != 0:
+        return None
+    return RunReport(
+        P=spec.P,
+        experiments=tuple(report for report in reports if report is not None),
+        environment=_environment(world, started_at),
+        timings={"joining": joined, **{name: round(value, 6) for name, value in world.seconds.items()},
+                 "total": time.monotonic() - began},
+    )
+
+
+def _join(spec: RunSpec, events: Events) -> World:
+    inherited = wire.socket_inodes()
+    rank, local_rank = int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"])
+    events({"event": "phase", "phase": "joining", "rank": rank})
+    timeout = timedelta(seconds=min(30.0, spec.time_limit_seconds))
+    store, rank, world_size = next(dist.rendezvous("env://", timeout=timeout))
+    if world_size != spec.P:
+        raise ValueError(f"the spec asks for P = {spec.P}, but {world_size} ranks were launched")
+    backend = backends.choose_backend(world_size, backends.count_gpus(os.environ), nccl_built=dist.is_nccl_available())
+    os.environ.update(backends.backend_environment(backend, spec.purpose))
+    device = device_for(backend, local_rank)
+    dist.init_process_group(backend, store=dist.PrefixStore("group", store), rank=rank, world_size=world_size, timeout=timeout)
+    own_store = dist.PrefixStore("worldsize", store)
+    meter: wire.WireMeter | None = None
+    note = ""
+    if spec.purpose == "timing":
+        note = "a timing run leaves the backend alone and counts calls, not sockets"
+    else:
+        try:
+            meter = wire.WireMeter(own_store, rank, world_size, inherited, int(os.environ["MASTER_PORT"]))
+        except wire.WireUnreadable as unreadable:
+            note = f"{unreadable}: bytes are those handed over in each call, not those on the wire"
+    return World(Mesh(rank, world_size, device), backend, own_store, meter, note, events)
+
+
+def _measure(world: World, spec: RunSpec, index: int) -> ExperimentReport | None:
+    experiment = spec.experiments[index]
+    narrow = _run_pass(world, spec, index, DTYPE)
+    wide = _run_pass(world, spec, index, WIDER)
+    calls = narrow.calls
+    mine = {
+        "memory": asdict(narrow.memory),
+        "timeline": [asdict(interval) for interval in narrow.timeline],
+        "step_seconds": narrow.step_seconds,
+        "calls": None if calls is None else {"counts": calls.counts, "payload_bytes": calls.payload_bytes},
+        "difference": wide.weights_difference,
+        "narrow_difference": narrow.weights_difference,
+    }
+    ranks = world.gather(f"experiment/{index}", mine)
+    return None if ranks is None else _assemble(world, experiment, ranks, narrow.windows, wide.windows)
+
+
+def _assemble(world: World, experiment: Experiment, ranks: list[dict[str, Any]], narrow: wire.Windows | None,
+              wide: wire.Windows | None) -> ExperimentReport:
+    """One report out of every rank's share and the windows, which are the same on every rank."""
+    calls = [rank["calls"] for rank in ranks]
+    counted = None not in calls
+    slowest = [max(seconds) for seconds in zip(*(rank["step_seconds"] for rank in ranks), strict=False)]
+    origin = min((interval["start_seconds"] for rank in ranks for interval in rank["timeline"]), default=0.0)
+    return ExperimentReport(
+        experiment=experiment,
+        dtype=DTYPE,
+        settled=narrow is not None and wide is not None and narrow.settled and wide.settled,
+        repetitions=0 if narrow is None else narrow.readings,
+        agreeing=min(narrow.agreeing, wide.agreeing) if narrow is not None and wide is not None else 0,
+        payload_matrix=_payload(narrow, wide),
+        wire_matrix=None if narrow is None else narrow.matrix,
+        calls_payload_bytes_by_rank=tuple(call["payload_bytes"] for call in calls) if counted else None,
+        calls_by_rank=tuple(call["counts"] for call in calls) if counted else None,
+        memory_by_rank=tuple(MemoryReport(**rank["memory"]) for rank in ranks),
+        timeline=tuple(
+            Interval(interval["rank"], interval["name"], interval["start_seconds"] - origin, interval["end_seconds"] - origin)
+            for rank in ranks for interval in rank["timeline"]
+        ),
+        step_seconds=statistics.median(slowest) if slowest else 0.0,
+        weights_max_difference=_worst([rank["difference"] for rank in ranks], [rank["narrow_difference"] for rank in ranks]),
+        weights_tolerance=WEIGHTS_TOLERANCE[WIDER],
+        note=world.meter_note,
+    )
+
+
+def _payload(narrow: wire.Windows | None, wide: wire.Windows | None) -> wire.Matrix | None:
+    """payload(b) = (wire(c) - wire(b)) * b/(c - b) for element sizes b < c and equal numbers of messages."""
+    if narrow is None or wide is None:
+        return None
+    size, wider_size = BYTES_PER_ELEMENT[DTYPE], BYTES_PER_ELEMENT[WIDER]
+    difference = wire.subtract(wide.matrix, narrow.matrix)
+    return tuple(tuple(value * size // (wider_size - size) for value in row) for row in difference)
+
+
+def _worst(wide: list[float], narrow: list[float]) -> float:
+    """The fp64 difference; the fp32 one stands in only when it is beyond its own, looser tolerance."""
+    return max(wide) if max(narrow) <= WEIGHTS_TOLERANCE[DTYPE] else max(narrow)
+
+
+def _run_pass(world: World, spec: RunSpec, index: int, dtype: str) -> Pass:
+    experiment = spec.experiments[index]
+    details = {"experiment": index, "strategy": experiment.strategy, "dtype": dtype}
+    calls, timeline = Calls(), Timeline(world.mesh.rank)
+    with world.phase("warming up", **details):
+        context = Context(world.mesh, experiment, TORCH_DTYPES[dtype], spec.seed, timeline,
+                          lambda ranks: world.new_comm(ranks, calls))
+        strategy = STRATEGIES[experiment.strategy](context)
+        for _ in range(spec.warmup_steps - 1):
+            strategy.step()
+        saved = memory.saved_for_backward_bytes(strategy.step, strategy.parameters())
+    step_seconds: list[float] = []
+
+    def step() -> None:
+        calls.clear()
+        timeline.clear()
+        began = time.monotonic()
+        strategy.step()
+        step_seconds.append(time.monotonic() - began)
+
+    windows = _measure_steps(world, spec, step, details)
+    return Pass(
+        windows=windows,
+        calls=calls if STRATEGY_SPECS[experiment.strategy].library is None else None,
+        memory=memory.memory_report(strategy.parameters(), strategy.optimizer(), saved),
+        timeline=timeline.intervals(origin_seconds=0.0),
+        step_seconds=step_seconds,
+        weights_difference=strategy.check(),
+    )
+
+
+def _measure_steps(world: World, spec: RunSpec, step: Callable[[], None], details: dict[str, Any]) -> wire.Windows | None:
+    def tell(repetition: int) -> None:
+        world.events({"event": "phase", "phase": "measuring", "rank": world.mesh.rank, "repetition": repetition,
+                      "repetitions": spec.repetitions, **details})
+
+    with world.phase("measuring", **details):
+        if world.meter is not None:
+            return wire.measure_windows(world.meter, step, spec.repetitions, tell)
+        for repetition in range(spec.repetitions):
+            tell(repetition + 1)
+            step()
+        return None
+
+
+def _leave_together(world: World) -> None:
+    """A barrier through the store: nobody closes a connection while another rank still measures."""
+    keys = [f"leaving/{rank}" for rank in range(world.mesh.world_size)]
+    world.store.set(keys[world.mesh.rank], "")
+    world.store.wait(keys)
+
+
+def _environment(world: World, started_at: datetime) -> Environment:
+    return Environment(
+        torch=torch.__version__,
+        python=platform.python_version(),
+        backend=world.backend,
+        transport=_transport(world),
+        launcher="launch host" if "WORLDSIZE_LAUNCH_HOST" in os.environ else "torchrun",
+        platform=f"{platform.system()} {platform.machine()}",
+        cpu_count=os.cpu_count() or 1,
+        gpu_count=backends.count_gpus(os.environ),
+        started_at=started_at.isoformat(timespec="seconds"),
+    )
+
+
+def _transport(world: World) -> str:
+    if world.meter is None:
+        return "not counted on sockets"
+    forced = " ".join(f"{name}={value}" for name, value in backends.backend_environment(world.backend, "counting").items())
+    return f"TCP sockets ({forced})" if forced else "TCP sockets"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """One rank under torchrun. Rank 0 prints the report as JSON on standard output."""
+    parser = argparse.ArgumentParser(prog="kernels.train", description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--strategy", choices=sorted(STRATEGIES), help="one experiment at these settings")
+    parser.add_argument("--spec", help="a whole RunSpec as JSON instead: several experiments in one launch")
+    add_experiment_arguments(parser)
+    given = parser.parse_args(arguments)
+    if (given.strategy is None) == (given.spec is None):
+        parser.error("give either --strategy or --spec")
+    if given.spec is not None:
+        spec = spec_from_json(json.loads(given.spec))
+    else:
+        spec = RunSpec(P=given.P, experiments=(experiment_from_arguments(given.strategy, given),))
+    faults = run_faults(spec)
+    if faults:
+        parser.error("; ".join(str(fault) for fault in faults))
+    report = run_rank(spec, lambda event: None)
+    if report is not None:
+        json.dump(to_json(report), sys.stdout)
+        print()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
