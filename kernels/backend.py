@@ -1,0 +1,67 @@
+"""Which backend carries a run, and what NCCL is told: decided without waking CUDA, which does not survive a fork."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from torch import distributed as dist
+
+GLOO = "gloo"
+NCCL = "nccl"
+
+# Inside one box NCCL would move data through NVLink or shared memory, where no socket sees it, and cut it as it likes.
+# A counting run makes it a ring over TCP with the plain protocol, so that the same counters work as for gloo.
+NCCL_COUNTING = {
+    "NCCL_P2P_DISABLE": "1",
+    "NCCL_SHM_DISABLE": "1",
+    "NCCL_NET": "Socket",
+    "NCCL_ALGO": "Ring",
+    "NCCL_PROTO": "Simple",
+}
+
+
+def count_gpus(environment: Mapping[str, str] = os.environ, root: Path = Path("/")) -> int:
+    """CUDA devices that a process with this environment sees, read from the device files; `root` is for tests.
+
+    CUDA_VISIBLE_DEVICES narrows the choice; CUDA reads it up to the first entry that it cannot use, an empty one included.
+    """
+    present = sum(1 for path in (root / "dev").glob("nvidia*") if re.fullmatch(r"nvidia\d+", path.name))
+    visible = environment.get("CUDA_VISIBLE_DEVICES")
+    if visible is None:
+        return present
+    usable: list[str] = []
+    for entry in (part.strip() for part in visible.split(",")):
+        by_number = entry.isdecimal() and int(entry) < present
+        by_name = entry.startswith(("GPU-", "MIG-"))
+        if entry in usable or not (by_number or by_name):
+            break
+        usable.append(entry)
+    return min(len(usable), present)
+
+
+def choose_backend(world_size: int, gpu_count: int, nccl_built: bool | None = None) -> str:
+    """NCCL where every rank gets a GPU of its own and torch was built with it; gloo everywhere else."""
+    built = dist.is_nccl_available() if nccl_built is None else nccl_built
+    return NCCL if built and gpu_count >= world_size else GLOO
+
+
+def transport(backend: str, environment: Mapping[str, str] = os.environ) -> str:
+    """What the bytes of this process travel through, as a report says it."""
+    if backend == GLOO:
+        return "loopback TCP"
+    if all(environment.get(name) == value for name, value in NCCL_COUNTING.items()):
+        return "loopback TCP, forced by " + " ".join(f"{name}={value}" for name, value in NCCL_COUNTING.items())
+    return "NCCL's own choice (NVLink, shared memory or sockets)"
+
+
+def backend_environment(backend: str, purpose: str) -> dict[str, str]:
+    """Variables to set before the ranks start. A timing run leaves NCCL alone; gloo needs none.
+
+    Raises ValueError if `purpose` is neither "counting" nor "timing".
+    """
+    if purpose not in ("counting", "timing"):
+        raise ValueError(f"purpose = {purpose!r}: must be counting or timing")
+    return dict(NCCL_COUNTING) if backend == NCCL and purpose == "counting" else {}

@@ -1,0 +1,202 @@
+"""The launch host: one long-lived process with torch imported, which forks an elastic agent for each run it is asked for.
+
+    python -m kernels.host [--scratch FOLDER] [--extra-strategies MODULE]
+
+Standard input, a JSON line each:   {"run": id, "spec": {...}}   {"cancel": id}
+Standard output, a JSON line each:  {"event": "ready", ...} once, then {"run": id, "event": ..., ...}: started, rank, phase
+and, last, one of report, failed, timed_out, cancelled. By then no process and no file of that run is left.
+
+One run at a time; what arrives meanwhile waits. The host has one thread and never touches CUDA: neither survives a fork.
+It ends when its input ends or its parent is gone, with all that it started, and deletes its scratch folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import importlib
+import json
+import os
+import selectors
+import shutil
+import signal
+import sys
+import tempfile
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from kernels import processes
+from kernels.spec import STRATEGY_SPECS, RunSpec, spec_from_json
+
+if TYPE_CHECKING:
+    from kernels.agent import Entry
+    from kernels.watch import WatchedRun
+
+MakeRun = Callable[[str, RunSpec, Path], "WatchedRun"]
+STANDARD_INPUT = 0
+
+
+class Host:
+    """The loop: requests in, events out, at most one run in flight."""
+
+    def __init__(self, output: int, scratch: Path, make_run: MakeRun) -> None:
+        self._output = output
+        self._scratch = scratch
+        self._make_run = make_run
+        self._parent_pid = os.getppid()
+        self._waiting: deque[tuple[str, RunSpec]] = deque()
+        self._run: WatchedRun | None = None
+        self._runs_started = 0
+        self._unread = b""
+        self._ending = False
+        self._selector = selectors.DefaultSelector()
+        self._woken, self._waker = os.pipe()
+
+    def serve(self) -> None:
+        """Until the input ends, the parent is gone or a signal says so; whatever is in flight then is ended."""
+        self._watch_signals()
+        self._selector.register(STANDARD_INPUT, selectors.EVENT_READ, self._read_requests)
+        self._selector.register(self._woken, selectors.EVENT_READ, self._drain_waker)
+        self._say({"event": "ready", "pid": os.getpid(), "started": processes.start_ticks(os.getpid())})
+        while not self._ending:
+            timeout = None if self._run is None else self._run.seconds_to_wait()
+            for key, _ in self._selector.select(timeout):
+                key.data()
+            self._advance()
+        if self._run is not None:
+            self._run.abandon()
+
+    def _watch_signals(self) -> None:
+        os.set_blocking(self._waker, False)
+        os.set_blocking(self._woken, False)
+        signal.set_wakeup_fd(self._waker, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda number, frame: None)
+        signal.signal(signal.SIGUSR1, self._on_parents_death)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._on_end)
+        processes.signal_when_parent_dies(signal.SIGUSR1)
+
+    def _on_end(self, number: int, frame: FrameType | None) -> None:
+        self._ending = True
+
+    def _on_parents_death(self, number: int, frame: FrameType | None) -> None:
+        # The kernel says the same when only the thread that started the host has ended.
+        self._ending = self._ending or os.getppid() != self._parent_pid
+
+    def _drain_waker(self) -> None:
+        os.read(self._woken, 4096)
+
+    def _read_requests(self) -> None:
+        chunk = os.read(STANDARD_INPUT, 65536)
+        if not chunk:
+            self._ending = True
+        *lines, self._unread = (self._unread + chunk).split(b"\n")
+        for line in lines:
+            self._take(json.loads(line))
+
+    def _take(self, request: dict[str, Any]) -> None:
+        if "cancel" in request:
+            self._cancel(request["cancel"])
+        else:
+            self._waiting.append((request["run"], spec_from_json(request["spec"])))
+
+    def _cancel(self, run_id: str) -> None:
+        if self._run is not None and self._run.run_id == run_id:
+            self._run.cancel()
+            return
+        for item in [item for item in self._waiting if item[0] == run_id]:
+            self._waiting.remove(item)
+            self._say({"run": run_id, "event": "cancelled"})
+
+    def _advance(self) -> None:
+        run = self._run
+        if run is not None:
+            run.advance()
+            if run.outcome is not None:
+                self._stop_reading(run)
+                os.close(run.pipe)
+                self._say({"run": run.run_id, **run.outcome})
+                self._run = None
+        if self._run is None and self._waiting and not self._ending:
+            self._start(*self._waiting.popleft())
+
+    def _start(self, run_id: str, spec: RunSpec) -> None:
+        self._runs_started += 1
+        run = self._make_run(run_id, spec, self._scratch / f"run-{self._runs_started}-{os.getpid()}")
+        self._say({"run": run_id, **run.start(self._let_go)})
+        self._selector.register(run.pipe, selectors.EVENT_READ, self._read_run)
+        self._run = run
+
+    def _read_run(self) -> None:
+        run = self._run
+        if run is None:
+            return
+        for event in run.read():
+            self._say({"run": run.run_id, **event})
+        if run.told_all:
+            self._stop_reading(run)
+
+    def _stop_reading(self, run: WatchedRun) -> None:
+        if run.pipe in self._selector.get_map():
+            self._selector.unregister(run.pipe)
+
+    def _let_go(self) -> None:
+        """In a freshly forked agent: close what is the host's alone."""
+        self._selector.close()
+        for descriptor in (self._output, self._woken, self._waker):
+            os.close(descriptor)
+
+    def _say(self, event: dict[str, Any]) -> None:
+        line = json.dumps(event).encode() + b"\n"
+        try:
+            while line:
+                line = line[os.write(self._output, line):]
+        except BrokenPipeError:
+            self._ending = True
+
+
+def load_entry(extra_strategies: str | None) -> Entry:
+    """Import torch and all that a rank will need, so that every launch has it; returns what a rank runs.
+
+    `extra_strategies` names a module with STRATEGIES (name -> build) and SPECS (StrategySpec), which join those of this
+    process: a way for tests to bring their own.
+    """
+    from kernels import strategies, train
+
+    if extra_strategies is not None:
+        module = importlib.import_module(extra_strategies)
+        strategies.STRATEGIES.update(module.STRATEGIES)
+        STRATEGY_SPECS.update({spec.name: spec for spec in module.SPECS})
+    return train.run_rank
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs until its input ends."""
+    parser = argparse.ArgumentParser(prog="kernels.host", description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--scratch", type=Path, help="folder for everything temporary; deleted at the end")
+    parser.add_argument("--extra-strategies", metavar="MODULE", help="module with STRATEGIES and SPECS to add")
+    given = parser.parse_args(arguments)
+    # Whatever is printed from here on, by torch or by a rank, must not mix with the events.
+    output = os.dup(sys.stdout.fileno())
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    scratch: Path = given.scratch or Path(tempfile.mkdtemp(prefix="worldsize-host-"))
+    os.environ.update(TMPDIR=str(scratch), OMP_NUM_THREADS="1")
+    tempfile.tempdir = str(scratch)
+    processes.adopt_orphans()
+    entry = load_entry(given.extra_strategies)
+    from kernels.watch import WatchedRun
+
+    gc.collect()
+    gc.freeze()
+    try:
+        Host(output, scratch, lambda run_id, spec, folder: WatchedRun(run_id, spec, folder, entry)).serve()
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,230 @@
+"""One run as the host sees it: from the fork of its agent until the last of its processes is gone."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kernels import processes
+from kernels.agent import DUMP_SIGNAL, Entry, Launch, last_lines, run_agent
+from kernels.spec import RunSpec
+
+# A run that has failed, or has nothing more to say, gets this long to end by itself.
+GRACE_SECONDS = 2.0
+# At the time limit: stacks into the logs, then SIGTERM, then SIGKILL.
+DUMP_SECONDS = 0.1
+TERMINATE_SECONDS = 1.0
+STACK_LINES = 6
+
+Fact = dict[str, Any]
+
+
+@dataclass
+class Rank:
+    """What is known of one rank."""
+
+    pid: int
+    phase: str = "starting"
+    finished: bool = False
+
+
+@dataclass
+class Failure:
+    """The first thing that went wrong with one process; rank None is the agent."""
+
+    rank: int | None
+    exit: str = ""
+    error: str = ""
+
+
+@dataclass
+class WatchedRun:
+    """A run in flight. The host calls `read` when `pipe` is readable, `advance` on every turn, until `outcome` is there."""
+
+    run_id: str
+    spec: RunSpec
+    folder: Path
+    entry: Entry
+    pipe: int = -1
+    agent_pid: int = -1
+    told_all: bool = False
+    outcome: Fact | None = None
+    _unread: bytes = b""
+    _ranks: dict[int, Rank] = field(default_factory=dict)
+    _raised: list[Failure] = field(default_factory=list)
+    _exits: dict[int, int] = field(default_factory=dict)  # pid -> code, in the order of dying
+    _agent_code: int | None = None
+    _ending: str = ""  # "timed_out" or "cancelled" once somebody has decided so
+    _snapshot: list[Fact] = field(default_factory=list)
+    _deadline: float = 0.0
+    _steps: list[tuple[float, Callable[[], None]]] = field(default_factory=list)
+
+    def start(self, in_child: Callable[[], None]) -> Fact:
+        """Fork the agent; `in_child` lets go there of what belongs to the host. Returns the event that says so."""
+        self.folder.mkdir(mode=0o700)
+        host_pid = os.getpid()
+        self.pipe, written = os.pipe()
+        self._deadline = time.monotonic() + self.spec.time_limit_seconds
+        self.agent_pid = os.fork()
+        if self.agent_pid == 0:
+            os.close(self.pipe)
+            in_child()
+            run_agent(Launch(self.spec, self.folder, written, self.entry), host_pid)
+        os.close(written)
+        os.set_blocking(self.pipe, False)
+        return {"event": "started", "pid": self.agent_pid, "started": processes.start_ticks(self.agent_pid)}
+
+    def read(self) -> list[Fact]:
+        """Take in what the agent and the ranks have told; returns what the launcher wants to know of it."""
+        while chunk := self._read_chunk():
+            self._unread += chunk
+        self.told_all = chunk is not None
+        *lines, self._unread = self._unread.split(b"\n")
+        return [event for line in lines if (event := self._take_in(json.loads(line)))]
+
+    def _read_chunk(self) -> bytes | None:
+        """None: nothing yet. Empty: nothing more, for nobody is left who could write."""
+        try:
+            return os.read(self.pipe, 65536)
+        except BlockingIOError:
+            return None
+
+    def _take_in(self, event: Fact) -> Fact | None:
+        match event["event"]:
+            case "rank":
+                self._ranks[event["rank"]] = Rank(event["pid"])
+                return event
+            case "finished":
+                self._ranks[event["rank"]].finished = True
+                return None
+            case "raised":
+                self._raised.append(Failure(event["rank"], error=event["error"]))
+                return None
+            case "exit":
+                self._exits.setdefault(event["pid"], event["code"])
+                return None
+            case _:
+                if "phase" in event:
+                    self._ranks[event["rank"]].phase = event["phase"]
+                return event
+
+    @property
+    def complete(self) -> bool:
+        """Every rank has finished and the report is written. How the processes end after that does not matter."""
+        return len(self._ranks) == self.spec.P and all(rank.finished for rank in self._ranks.values())
+
+    def cancel(self) -> None:
+        """Whoever asked for the run takes it back."""
+        if not self._ending:
+            self._ending = "cancelled"
+            self._terminate_after(0.0)
+
+    def seconds_to_wait(self) -> float:
+        """How long the host may sleep before `advance` has something to do."""
+        if self._agent_code is not None:
+            return 0.02
+        due = min((moment for moment, _ in self._steps), default=self._deadline)
+        return max(0.0, due - time.monotonic())
+
+    def advance(self) -> None:
+        """Whatever is due: the time limit, the next step of an ending, the burial."""
+        now = time.monotonic()
+        if not self._steps:
+            if self.complete or self._raised or any(self._exits.values()):
+                self._steps.append((now + GRACE_SECONDS, self._kill))
+            elif now >= self._deadline:
+                self._time_out()
+        for step in [step for step in self._steps if step[0] <= now]:
+            self._steps.remove(step)
+            step[1]()
+        if self._agent_code is None:
+            pid, status = os.waitpid(self.agent_pid, os.WNOHANG)
+            self._agent_code = os.waitstatus_to_exitcode(status) if pid else None
+        if self._agent_code is not None and self.outcome is None:
+            # Unless a rank is being traced or hangs in a device, the kernel has killed the ranks already.
+            processes.send_group(self.agent_pid, signal.SIGKILL)
+            if processes.end_children():
+                self._conclude()
+
+    def _time_out(self) -> None:
+        self._ending = "timed_out"
+        self._snapshot = [{"rank": number, "state": processes.state(rank.pid), "phase": rank.phase}
+                          for number, rank in sorted(self._ranks.items())]
+        for rank in self._ranks.values():
+            processes.send(rank.pid, DUMP_SIGNAL)
+        self._terminate_after(DUMP_SECONDS)
+
+    def _terminate_after(self, seconds: float) -> None:
+        moment = time.monotonic() + seconds
+        self._steps += [(moment, self._terminate), (moment + TERMINATE_SECONDS, self._kill)]
+
+    def _terminate(self) -> None:
+        processes.send(self.agent_pid, signal.SIGTERM)
+
+    def _kill(self) -> None:
+        processes.send(self.agent_pid, signal.SIGKILL)
+        processes.send_group(self.agent_pid, signal.SIGKILL)
+
+    def _conclude(self) -> None:
+        self.read()
+        if self.complete and self._ending != "cancelled":
+            report = json.loads((self.folder / "report.json").read_text())
+            self.outcome = {"event": "report", "report": report}
+        elif self._ending == "cancelled":
+            self.outcome = {"event": "cancelled"}
+        elif self._ending == "timed_out":
+            self.outcome = {"event": "timed_out", "ranks": self._snapshot, "log_tail": self._stacks()}
+        else:
+            self.outcome = {"event": "failed", **self._failure_facts()}
+        shutil.rmtree(self.folder)
+
+    def abandon(self) -> None:
+        """End everything at once; the host itself is about to end."""
+        self._kill()
+        while not processes.end_children():
+            time.sleep(0.005)
+        shutil.rmtree(self.folder)
+
+    def _failure_facts(self) -> Fact:
+        failure = self._root_cause()
+        phase = "starting" if failure.rank is None else self._ranks[failure.rank].phase
+        log = self.folder / ("agent.log" if failure.rank is None else f"rank-{failure.rank}.log")
+        return {"rank": failure.rank, "exit": failure.exit, "error": failure.error, "phase": phase, "log_tail": last_lines(log)}
+
+    def _root_cause(self) -> Failure:
+        """Which process went wrong first.
+
+        When one rank dies, the others lose their connections and raise; then the agent sends SIGTERM to those that are left.
+        So a rank that a signal ended comes before any that raised, unless the signal may have been the agent's.
+        """
+        rank_of = {rank.pid: number for number, rank in self._ranks.items()}
+        exits = [(rank_of.get(pid), code) for pid, code in self._exits.items() if code != 0]
+        for index, (number, code) in enumerate(exits):
+            if code < 0 and (index == 0 or code != -signal.SIGTERM):
+                return Failure(number, processes.exit_words(code))
+        if self._agent_code is not None and self._agent_code < 0 and not exits:
+            return Failure(None, processes.exit_words(self._agent_code))
+        if self._raised:
+            first = self._raised[0]
+            code = dict(exits).get(first.rank, 1)
+            return Failure(first.rank, processes.exit_words(code), first.error)
+        if exits:
+            return Failure(exits[0][0], processes.exit_words(exits[0][1]))
+        return Failure(None, processes.exit_words(self._agent_code or 0))
+
+    def _stacks(self) -> str:
+        """Where each rank was at the time limit: the innermost lines of the stack it wrote to its log."""
+        blocks = []
+        for number in sorted(self._ranks):
+            lines = last_lines(self.folder / f"rank-{number}.log", 200).splitlines()
+            heads = [index for index, line in enumerate(lines) if "most recent call first" in line]
+            stack = lines[heads[-1] + 1:][:STACK_LINES] if heads else ["  (wrote nothing)"]
+            blocks.append("\n".join([f"rank {number}, innermost call first:", *stack]))
+        return "\n".join(blocks)
