@@ -21,7 +21,7 @@ from kernels import ring
 from kernels.comm import Comm
 from kernels.ring import chunks_of
 from kernels.schedule import chunk_sizes
-from kernels.strategies.base import Context, Strategy
+from kernels.strategies.base import Context
 
 
 def library_all_reduce(buffer: Tensor, comm: Comm) -> Tensor:
@@ -133,7 +133,7 @@ class OneCollective:
         return None
 
 
-def build(context: Context) -> Strategy:
+def build(context: Context) -> OneCollective:
     comm = context.new_comm(None)
     if comm is None:
         raise RuntimeError("every rank belongs to the world")
