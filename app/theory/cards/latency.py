@@ -1,0 +1,88 @@
+"""Cards of app.theory.latency."""
+
+from __future__ import annotations
+
+from app.theory import latency
+from app.theory.cards.card import NO_SCOPE, TIME, card
+from app.theory.cards.sources import ALPHA_BETA, NCCL_TUNING, RING, derived
+
+_MODEL = "A message of n bytes takes alpha + n / B, whatever else is on the way."
+_MODEL_BREAKS = "Links that are shared, or messages too short to fill one, make B smaller than the data sheet says."
+_TUNER = "A message so small that bandwidth does not matter; the tuner's extra term latencyInter is left out."
+
+CARDS = (
+    card(
+        latency.ring_all_reduce_seconds,
+        "Time of a ring all-reduce",
+        r"t_{\text{ring}} = 2\,(P-1)\,\alpha + \frac{2\,(P-1)}{P} \, \frac{n}{B}",
+        unit="seconds",
+        scope=TIME,
+        assumes=(_MODEL, "All GPUs send at the same time over links of their own.", "Adding up is free."),
+        breaks=_MODEL_BREAKS,
+        sources=(ALPHA_BETA,),
+    ),
+    card(
+        latency.double_tree_seconds,
+        "Time of a double-tree all-reduce",
+        r"t_{\text{tree}} = 2 \log_2 (P)\, \alpha + \frac{2\,n}{B}",
+        unit="seconds",
+        scope=TIME,
+        assumes=(
+            _MODEL,
+            "Two binary trees carry half of the buffer each, in pieces that overlap.",
+            "P is a power of two; between them the curve is smooth.",
+        ),
+        breaks="A single tree without overlap waits at every level for the whole buffer: log2(P) times the second term.",
+        sources=(derived(NCCL_TUNING), ALPHA_BETA),
+    ),
+    card(
+        latency.crossover_bytes,
+        "Size above which the ring wins",
+        r"n^{*} = \alpha \, B \, P \, (P - 1 - \log_2 P)",
+        unit="bytes",
+        scope=NO_SCOPE,
+        assumes=(_MODEL, "Ring and double tree as on their cards."),
+        breaks="Real libraries change protocol and number of channels with size: their crossover is tuned, not computed.",
+        sources=(derived(ALPHA_BETA),),
+    ),
+    card(
+        latency.ring_steps_all_reduce,
+        "Steps of a ring all-reduce",
+        r"k = 2\,(P-1)",
+        unit="steps",
+        scope=NO_SCOPE,
+        assumes=("One chunk a step to the right-hand neighbour.",),
+        breaks="A buffer larger than a library's pipeline slot goes round in several laps.",
+        sources=(NCCL_TUNING, RING),
+    ),
+    card(
+        latency.ring_steps_all_gather,
+        "Steps of a ring all-gather or reduce-scatter",
+        r"k = P-1",
+        unit="steps",
+        scope=NO_SCOPE,
+        assumes=("One chunk a step to the right-hand neighbour.",),
+        breaks="A buffer larger than a library's pipeline slot goes round in several laps.",
+        sources=(NCCL_TUNING, RING),
+    ),
+    card(
+        latency.nccl_tree_microseconds,
+        "Latency NCCL expects of a tree all-reduce",
+        r"t = t_0 + 2 \left( \left( \frac{P}{N} - 1 \right) t_{\text{hw}} + \log_2 (N)\, t_{\text{net}} \right)",
+        unit="microseconds",
+        scope=TIME,
+        assumes=(_TUNER, "Inside a node the GPUs form a chain, between nodes a binary tree."),
+        breaks="The constants belong to one NCCL version, one protocol and one kind of link; take them from the file you run.",
+        sources=(NCCL_TUNING,),
+    ),
+    card(
+        latency.nccl_ring_microseconds,
+        "Latency NCCL expects of a ring all-reduce",
+        r"t = t_0 + \left( 2\,(P-1) - 2N \right) \max (t_{\text{hw}}, t_{\text{cpu}}) + 2 N \, t_{\text{net}}",
+        unit="microseconds",
+        scope=TIME,
+        assumes=(_TUNER, "At least two nodes; 2 N of the 2 (P - 1) steps cross between nodes."),
+        breaks="The constants belong to one NCCL version, one protocol and one kind of link; take them from the file you run.",
+        sources=(NCCL_TUNING,),
+    ),
+)

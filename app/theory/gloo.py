@@ -1,0 +1,48 @@
+"""What gloo sends, rank by rank, as its own code cuts a buffer.
+
+Measured with the kernel's TCP counters on PyTorch 2.13 (fp64 minus fp32, P = 2..8, lengths 1 to 513) and held equal to
+the byte by the tests that run real processes. gloo is the backend of the runs on CPU.
+"""
+
+from __future__ import annotations
+
+from app.theory.checks import whole
+from app.theory.collectives import padded_chunk, padded_length
+
+MAX_SEGMENT_BYTES = 2**20
+WIDEST_ELEMENT_BYTES = 8  # a counting run sends each step in fp64 as well
+
+
+def all_reduce_by_rank(s: int, P: int) -> tuple[int, ...]:
+    """Elements each rank sends in gloo's ring all-reduce of s elements.
+
+        sent[r] = 2 s - block[(r - 1) mod P] - block[r]
+        block[k] = s - 2 k c limited to 0 .. 2 c         c = ceil(s / (2 P)), the segment
+
+    gloo cuts the buffer in 2 P segments, two a rank; the last ones may be short or empty, so a small buffer is cut very
+    unevenly: s = 4 on P = 4 sends 6, 4, 6, 8. Only if 2 P divides s do all send the same. The total is 2 (P - 1) s for every s. Holds while `cut_is_known(s, P)`.
+    Raises ValueError if s < 0 or P < 1.
+    """
+    block = all_reduce_blocks(s, P)
+    return tuple(2 * s - block[rank - 1] - block[rank] if P > 1 else 0 for rank in range(P))
+
+
+def all_reduce_blocks(s: int, P: int) -> tuple[int, ...]:
+    """Elements of each rank's block, two segments of ceil(s / (2 P)) while the buffer lasts."""
+    segment = padded_chunk(s, 2 * whole("P", P))
+    return tuple(min(max(s - 2 * rank * segment, 0), 2 * segment) for rank in range(P))
+
+
+def cut_is_known(s: int, P: int) -> bool:
+    """Whether two segments a rank are enough: no segment over 1 MiB even in fp64. Above, gloo makes more of them."""
+    return s * WIDEST_ELEMENT_BYTES <= 2 * P * MAX_SEGMENT_BYTES
+
+
+def reduce_scatter_by_rank(s: int, P: int) -> tuple[int, ...]:
+    """Elements each rank sends in a reduce-scatter through PyTorch: gloo has none, so the padded buffer is all-reduced."""
+    return all_reduce_by_rank(padded_length(s, P), P)
+
+
+def all_gather_by_rank(s: int, P: int) -> tuple[int, ...]:
+    """Elements each rank sends in an all-gather whose result holds s elements in equal, padded chunks: (P - 1) chunks."""
+    return ((whole("P", P) - 1) * padded_chunk(s, P),) * P

@@ -1,0 +1,245 @@
+"""What a strategy sends: as the lesson's formula states it, and exactly as it runs on a backend, with the causes of the gap.
+
+`predict` answers for any world size, also where a run is refused (`kernels.spec.experiment_faults` decides that): then
+"exact" is what the formula gives for an uneven split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from app.theory import collectives, data_parallel, gloo, pipeline_parallel, tensor_parallel
+from app.theory.checks import whole
+from app.theory.volume import Cause, Volume, sent_by_rank, spread_evenly
+from kernels.spec import STRATEGY_SPECS, Experiment, OptionValue, Range, StrategySpec
+
+BACKENDS = ("gloo", "nccl")
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Two volumes of one step and what separates them.
+
+    `taught` is the lesson's formula, `exact` this backend's traffic. `by_rank_known` says whether `exact.by_rank` may be
+    held against a measurement rank by rank; the total always may.
+    """
+
+    strategy: str
+    taught: Volume
+    exact: Volume
+    causes: tuple[Cause, ...]
+    by_rank_known: bool
+
+    @property
+    def gap_elements(self) -> Fraction:
+        """Elements that `exact` sends beyond `taught`, all GPUs together; negative where it sends fewer."""
+        return self.exact.total - self.taught.total
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """What was asked for, checked."""
+
+    strategy: str
+    P: int
+    L: int
+    H: int
+    T: int
+    m: int
+    backend: str
+    options: Mapping[str, OptionValue]
+
+
+@dataclass(frozen=True)
+class _Traffic:
+    """One collective, or several, as a backend runs them."""
+
+    volume: Volume
+    causes: tuple[Cause, ...]
+    by_rank_known: bool
+
+
+def predict(strategy: str, *, P: int, L: int = 2, H: int = 4, T: int = 1, m: int = 1, backend: str = "gloo",
+            options: Mapping[str, OptionValue] | None = None) -> Prediction:
+    """Volumes of one training step (or one collective) of `strategy`; P may be larger than any machine.
+
+    Raises ValueError that names the field, its value and what is allowed.
+    """
+    if strategy not in STRATEGY_SPECS:
+        raise ValueError(f"strategy = {strategy}: unknown; choose one of {', '.join(STRATEGY_SPECS)}")
+    if backend not in BACKENDS:
+        raise ValueError(f"backend = {backend}: must be one of {', '.join(BACKENDS)}")
+    for name, value in (("P", P), ("L", L), ("H", H), ("T", T), ("m", m)):
+        whole(name, value)
+    given, spec = dict(options or {}), STRATEGY_SPECS[strategy]
+    _check_options(spec, given)
+    chosen = {option.name: Experiment(strategy, options=given).option(option.name) for option in spec.options}
+    return _PREDICTORS[strategy](_Setting(strategy, P, L, H, T, m, backend, chosen))
+
+
+def _check_options(spec: StrategySpec, given: Mapping[str, OptionValue]) -> None:
+    """Names and words as declared. A number's upper limit belongs to runs, not to predictions."""
+    declared = {option.name: option for option in spec.options}
+    for name, value in given.items():
+        option = declared.get(name)
+        if option is None:
+            known = f"its options are {', '.join(declared)}" if declared else "it has no options"
+            raise ValueError(f"{name} = {value}: {spec.name} does not take it; {known}")
+        if isinstance(option, Range):
+            whole(name, value, option.minimum)
+        elif value not in option.values:
+            raise ValueError(f"{name} = {value}: must be one of {', '.join(option.values)}")
+
+
+def _single(setting: _Setting) -> Prediction:
+    nothing = sent_by_rank((0,), 1, setting.P)
+    return Prediction(setting.strategy, nothing, nothing, (), True)
+
+
+def _data(setting: _Setting) -> Prediction:
+    taught = spread_evenly(data_parallel.volume(setting.P, setting.L, setting.H), setting.P, setting.P)
+    actual = _library_all_reduce(data_parallel.params(setting.L, setting.H), setting.P, setting.backend)
+    return _prediction(setting, taught, actual)
+
+
+def _tensor(volume_per_gpu: Callable[[int, int, int, int], Fraction], all_reduces_per_layer: int) -> Callable[
+        [_Setting], Prediction]:
+    """A predictor for a tensor strategy: its formula, and how many all-reduces of T x H each layer runs."""
+    def tensor(setting: _Setting) -> Prediction:
+        P, L, H, T = setting.P, setting.L, setting.H, setting.T
+        taught = spread_evenly(volume_per_gpu(P, L, H, T), P, P)
+        active = tensor_parallel.active_gpus(P, H)
+        once = _library_all_reduce(T * H, active, setting.backend)
+        idle = (Cause.IDLE_GPUS,) if active < P else ()
+        step = _Traffic(_repeated(once.volume, all_reduces_per_layer * L, P), idle + once.causes, once.by_rank_known)
+        return _prediction(setting, taught, step)
+    return tensor
+
+
+def _pipeline(setting: _Setting) -> Prediction:
+    P, L, H, T, m = setting.P, setting.L, setting.H, setting.T, setting.m
+    stages = pipeline_parallel.stages(P, L)
+    exact = sent_by_rank(pipeline_parallel.sent_by_rank(P, L, H, T, m), stages, P)
+    if stages == L:
+        return _prediction(setting, exact, _Traffic(exact, (), True))
+    taught = Volume(None, Fraction(pipeline_parallel.taught_volume(L, H, T, m)), P)
+    return _prediction(setting, taught, _Traffic(exact, (Cause.LOCAL_BOUNDARIES,), True))
+
+
+def _collective(setting: _Setting) -> Prediction:
+    s = int(setting.options["elements"]) or data_parallel.params(setting.L, setting.H)
+    collective, P = str(setting.options["collective"]), setting.P
+    taught = _taught_collective(collective, s, P)
+    if setting.options["implementation"] == "ring":
+        counts = _OWN_BY_RANK[collective](s, P)
+        return _prediction(setting, taught, _traffic(sent_by_rank(counts, taught.active_gpus, P)))
+    return _prediction(setting, taught, _LIBRARY[collective](s, P, setting.backend))
+
+
+def _taught_collective(collective: str, s: int, P: int) -> Volume:
+    if collective == "broadcast":  # the formula counts copies and leaves the route open
+        return Volume(None, Fraction(collectives.broadcast_total(s, P)), P)
+    if collective == "send_recv":
+        return sent_by_rank(collectives.send_recv_by_rank(s, P), min(P, 2), P)
+    per_gpu = {"all_reduce": collectives.ring_all_reduce, "reduce_scatter": collectives.reduce_scatter,
+               "all_gather": collectives.all_gather, "all_to_all": collectives.all_to_all}[collective]
+    return spread_evenly(per_gpu(s, P), P, P)
+
+
+def _library_all_reduce(s: int, P: int, backend: str) -> _Traffic:
+    if backend == "nccl":
+        return _ideal_ring(collectives.ring_all_reduce(s, P), P)
+    if gloo.cut_is_known(s, P):
+        return _traffic(sent_by_rank(gloo.all_reduce_by_rank(s, P), P, P))
+    return _Traffic(Volume(None, Fraction(collectives.ring_all_reduce_total(s, P)), P), (), False)
+
+
+def _library_reduce_scatter(s: int, P: int, backend: str) -> _Traffic:
+    padding = _padding(s, P)
+    if backend == "nccl":
+        return _with_causes(_ideal_ring(Fraction(collectives.reduce_scatter_padded(s, P)), P), padding)
+    whole_buffer = _library_all_reduce(collectives.padded_length(s, P), P, backend)
+    return _with_causes(whole_buffer, ((Cause.REDUCE_SCATTER_AS_ALL_REDUCE,) if P > 1 else ()) + padding)
+
+
+def _library_all_gather(s: int, P: int, backend: str) -> _Traffic:
+    if backend == "nccl":
+        return _with_causes(_ideal_ring(Fraction(collectives.all_gather_padded(s, P)), P), _padding(s, P))
+    return _with_causes(_traffic(sent_by_rank(gloo.all_gather_by_rank(s, P), P, P)), _padding(s, P))
+
+
+def _library_broadcast(s: int, P: int, backend: str) -> _Traffic:
+    if backend == "nccl":
+        return _Traffic(Volume(None, Fraction(collectives.broadcast_total(s, P)), P), (), False)
+    return _Traffic(sent_by_rank(collectives.tree_broadcast_by_rank(s, P), P, P), (), True)
+
+
+def _library_all_to_all(s: int, P: int, backend: str) -> _Traffic:
+    return _traffic(sent_by_rank(collectives.all_to_all_by_rank(s, P), P, P))  # direct on both backends
+
+
+def _library_send_recv(s: int, P: int, backend: str) -> _Traffic:
+    return _Traffic(sent_by_rank(collectives.send_recv_by_rank(s, P), min(P, 2), P), (), True)
+
+
+def _traffic(volume: Volume) -> _Traffic:
+    """A collective in which all take equal parts, unless the chunks are uneven."""
+    uneven = volume.by_rank is not None and len(set(volume.by_rank)) > 1
+    return _Traffic(volume, (Cause.UNEVEN_CHUNKS,) if uneven else (), True)
+
+
+def _ideal_ring(per_gpu: Fraction, P: int) -> _Traffic:
+    """The mean of a ring. How NCCL cuts a buffer over its channels is not known here, so only the total is certain."""
+    return _Traffic(spread_evenly(per_gpu, P, P), (), False)
+
+
+def _with_causes(traffic: _Traffic, causes: tuple[Cause, ...]) -> _Traffic:
+    return _Traffic(traffic.volume, causes + traffic.causes, traffic.by_rank_known)
+
+
+def _padding(s: int, P: int) -> tuple[Cause, ...]:
+    return (Cause.PADDING,) if s % P else ()
+
+
+def _repeated(volume: Volume, times: int, world_size: int) -> Volume:
+    """`times` such collectives on the first ranks of a world."""
+    if volume.by_rank is None:
+        return Volume(None, times * volume.total, volume.active_gpus)
+    idle = (Fraction(0),) * (world_size - len(volume.by_rank))
+    return Volume(tuple(times * count for count in volume.by_rank) + idle, times * volume.total, volume.active_gpus)
+
+
+def _prediction(setting: _Setting, taught: Volume, actual: _Traffic) -> Prediction:
+    return Prediction(setting.strategy, taught, actual.volume, actual.causes, actual.by_rank_known)
+
+
+_OWN_BY_RANK: dict[str, Callable[[int, int], tuple[int, ...]]] = {
+    "all_reduce": collectives.own_all_reduce_by_rank,
+    "reduce_scatter": collectives.own_reduce_scatter_by_rank,
+    "all_gather": collectives.own_all_gather_by_rank,
+    "broadcast": collectives.tree_broadcast_by_rank,
+    "all_to_all": collectives.all_to_all_by_rank,
+    "send_recv": collectives.send_recv_by_rank,
+}
+_LIBRARY: dict[str, Callable[[int, int, str], _Traffic]] = {
+    "all_reduce": _library_all_reduce,
+    "reduce_scatter": _library_reduce_scatter,
+    "all_gather": _library_all_gather,
+    "broadcast": _library_broadcast,
+    "all_to_all": _library_all_to_all,
+    "send_recv": _library_send_recv,
+}
+_PREDICTORS: dict[str, Callable[[_Setting], Prediction]] = {
+    "single": _single,
+    "data_parallel": _data,
+    "ddp": _data,
+    "tensor_parallel": _tensor(tensor_parallel.taught_volume, all_reduces_per_layer=2),
+    "tensor_megatron": _tensor(tensor_parallel.megatron_volume, all_reduces_per_layer=1),
+    "tensor_dtensor": _tensor(tensor_parallel.megatron_volume, all_reduces_per_layer=1),
+    "pipeline_gpipe": _pipeline,
+    "pipeline_1f1b": _pipeline,
+    "pipeline_torch": _pipeline,
+    "ring_all_reduce": _collective,
+}

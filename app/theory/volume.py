@@ -1,0 +1,68 @@
+"""How much was sent, by whom, and why two answers differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+
+
+@dataclass(frozen=True)
+class Volume:
+    """Elements sent in one step.
+
+    `by_rank` lists all ranks, idle ones 0; None where a formula gives a total and does not say who sends it.
+    `active_gpus` counts ranks that send, receive or compute.
+    """
+
+    by_rank: tuple[Fraction, ...] | None
+    total: Fraction
+    active_gpus: int
+
+    @property
+    def mean(self) -> Fraction:
+        """Elements per active GPU."""
+        return self.total / self.active_gpus
+
+    @property
+    def max(self) -> Fraction | None:
+        """Elements of the GPU that sends most; None where `by_rank` is."""
+        return None if self.by_rank is None else max(self.by_rank)
+
+
+class Cause(StrEnum):
+    """Why what runs sends something else than the lesson's formula says."""
+
+    UNEVEN_CHUNKS = "uneven_chunks"
+    PADDING = "padding"
+    REDUCE_SCATTER_AS_ALL_REDUCE = "reduce_scatter_as_all_reduce"
+    IDLE_GPUS = "idle_gpus"
+    LOCAL_BOUNDARIES = "local_boundaries"
+    REPLICATED_INPUT_GRADIENT = "replicated_input_gradient"
+
+
+CAUSE_TEXT: dict[Cause, str] = {
+    Cause.UNEVEN_CHUNKS: "The buffer is not cut into equal chunks (gloo cuts it into 2 P segments), so some GPUs send more "
+                         "than others; the total is the same.",
+    Cause.PADDING: "The buffer is filled up with zeros until every GPU's chunk is equally long, and the zeros travel too.",
+    Cause.REDUCE_SCATTER_AS_ALL_REDUCE: "gloo has no reduce-scatter: it runs a whole all-reduce, and each GPU keeps its own "
+                                        "chunk of the result.",
+    Cause.IDLE_GPUS: "A matrix of width H has H columns to hand out; with more GPUs than columns the rest hold nothing and "
+                     "send nothing.",
+    Cause.LOCAL_BOUNDARIES: "With fewer GPUs than layers, neighbouring layers share a GPU, and a hand-over inside one GPU "
+                            "does not touch the network.",
+    Cause.REPLICATED_INPUT_GRADIENT: "The gradient of the model's input is combined as well, although nothing below the "
+                                     "first layer is trained.",
+}
+
+
+def spread_evenly(per_gpu: Fraction, active_gpus: int, world_size: int) -> Volume:
+    """Every active GPU sends `per_gpu` elements, the others nothing."""
+    by_rank = (per_gpu,) * active_gpus + (Fraction(0),) * (world_size - active_gpus)
+    return Volume(by_rank, per_gpu * active_gpus, active_gpus)
+
+
+def sent_by_rank(counts: tuple[int, ...], active_gpus: int, world_size: int) -> Volume:
+    """The first ranks send `counts` elements, the others nothing."""
+    by_rank = tuple(Fraction(count) for count in counts) + (Fraction(0),) * (world_size - len(counts))
+    return Volume(by_rank, sum(by_rank, Fraction(0)), active_gpus)
