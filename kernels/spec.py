@@ -17,6 +17,8 @@ from typing import Any
 OptionValue = str | int | bool
 
 MAX_WORLD_SIZE = 8
+LARGEST_PREDICTED = 1_000_000  # layers, width, tokens: beyond any model there is
+LARGEST_PREDICTED_WORLD = 65_536
 BYTES_PER_ELEMENT = {"fp64": 8, "fp32": 4, "bf16": 2, "fp16": 2}
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all", "send_recv")
 IMPLEMENTATIONS = ("ring", "library")
@@ -129,17 +131,15 @@ def _width_splits(world_size: int, experiment: Experiment) -> list[Fault]:
     active = tensor_active_gpus(world_size, experiment.H)
     if experiment.H % active == 0:
         return []
-    fitting = [p for p in range(1, MAX_WORLD_SIZE + 1) if experiment.H % min(p, experiment.H) == 0]
-    return [Fault("P", world_size, f"min(P, H) = {active} does not divide H = {experiment.H}; "
-                  f"with H = {experiment.H}, P may be {_listed(fitting)}")]
+    return [Fault("P", world_size, f"min(P, H) = {active} does not divide H = {experiment.H}; with H = {experiment.H}, "
+                  f"P may be {_divisors(experiment.H)}, or more than {experiment.H}")]
 
 
 def _width_divides_exactly(world_size: int, experiment: Experiment) -> list[Fault]:
     if experiment.H % world_size == 0:
         return []
-    fitting = [p for p in range(1, MAX_WORLD_SIZE + 1) if experiment.H % p == 0]
     return [Fault("P", world_size, f"DTensor shards H = {experiment.H} evenly and leaves no GPU out, so P must divide H; "
-                  f"with H = {experiment.H}, P may be {_listed(fitting)}")]
+                  f"with H = {experiment.H}, P may be {_divisors(experiment.H)}")]
 
 
 def _layers_pair_up(world_size: int, experiment: Experiment) -> list[Fault]:
@@ -156,8 +156,8 @@ def _enough_micro_batches(world_size: int, experiment: Experiment) -> list[Fault
                   "or schedule = gpipe")]
 
 
-def _listed(numbers: list[int]) -> str:
-    words = [str(number) for number in numbers]
+def _divisors(width: int) -> str:
+    words = [str(divisor) for divisor in range(1, width + 1) if width % divisor == 0]
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 
@@ -190,16 +190,25 @@ _TABLE = (
 STRATEGY_SPECS: dict[str, StrategySpec] = {strategy.name: strategy for strategy in _TABLE}
 
 
-def experiment_faults(world_size: int, experiment: Experiment) -> list[Fault]:
+def experiment_faults(world_size: int, experiment: Experiment, limits: tuple[Range, ...] = (L, H, T, M)) -> list[Fault]:
     """Every reason why this experiment cannot run on `world_size` ranks; empty when it can."""
     strategy = STRATEGY_SPECS.get(experiment.strategy)
     if strategy is None:
         return [Fault("strategy", experiment.strategy, f"unknown; choose one of {', '.join(STRATEGY_SPECS)}")]
-    faults = [fault for limit in (L, H, T, M) for fault in _range_faults(limit, getattr(experiment, limit.name))]
+    faults = [fault for limit in limits for fault in _range_faults(limit, getattr(experiment, limit.name))]
     faults += _option_faults(strategy, experiment.options)
+    if experiment.m > 1 and not strategy.uses_micro_batches:
+        faults.append(Fault("m", experiment.m, f"{strategy.name} has no micro-batches, so m must be 1"))
     if faults or world_size < 1:
         return faults
     return [fault for rule in strategy.rules for fault in rule(world_size, experiment)]
+
+
+def prediction_faults(world_size: int, experiment: Experiment) -> list[Fault]:
+    """Why not even a formula speaks of this setting. Wider than what runs here: real models and clusters are let in."""
+    limits = tuple(Range(limit.name, limit.meaning, limit.default, limit.minimum, LARGEST_PREDICTED) for limit in (L, H, T, M))
+    faults = _range_faults(Range(P.name, P.meaning, P.default, 1, LARGEST_PREDICTED_WORLD), world_size)
+    return faults + experiment_faults(world_size, experiment, limits)
 
 
 def world_size_faults(world_size: int, max_world_size: int = MAX_WORLD_SIZE) -> list[Fault]:
@@ -363,8 +372,10 @@ def add_experiment_arguments(parser: argparse.ArgumentParser) -> None:
                             help=f"{symbol.meaning} (default {symbol.default})")
     options = {option.name: option for strategy in STRATEGY_SPECS.values() for option in strategy.options}
     for option in options.values():
-        parser.add_argument(f"--{option.name}", type=int if isinstance(option, Range) else str, default=None, help=option.meaning,
-                            metavar="N" if isinstance(option, Range) else "{" + ",".join(option.values) + "}")
+        if isinstance(option, Range):
+            parser.add_argument(f"--{option.name}", type=int, metavar="N", help=option.meaning)
+        else:
+            parser.add_argument(f"--{option.name}", metavar="{" + ",".join(option.values) + "}", help=option.meaning)
 
 
 def experiment_from_arguments(strategy: str, given: argparse.Namespace) -> Experiment:

@@ -12,7 +12,6 @@ import platform
 import statistics
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -66,7 +65,7 @@ class World:
     meter_note: str
     events: Events
     groups: dict[tuple[int, ...], dist.ProcessGroup | None] = field(default_factory=dict)
-    seconds: Counter[str] = field(default_factory=Counter)
+    seconds: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
     def phase(self, name: str, **details: Any) -> Iterator[None]:
@@ -76,7 +75,7 @@ class World:
         try:
             yield
         finally:
-            self.seconds[name] += time.monotonic() - began
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - began
 
     def new_comm(self, ranks: Sequence[int] | None, calls: Calls) -> Comm | None:
         """The group of these ranks, made once a launch. Every rank must ask, members or not."""

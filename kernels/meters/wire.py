@@ -102,7 +102,8 @@ class WireMeter:
     def _read(self, began: float) -> tuple[Reading, float]:
         """One table from every rank, and the longest time any of them has been at it. A barrier, too."""
         self._readings += 1
-        own = {"sockets": [[*s.local, *s.peer, s.sent, s.received] for s in self._own_sockets()], "waited": time.monotonic() - began}
+        sockets = [[*end.local, *end.peer, end.sent, end.received] for end in self._own_sockets()]
+        own = {"sockets": sockets, "waited": time.monotonic() - began}
         self._store.set(self._key(self._readings, self._rank), json.dumps(own))
         if self._readings > 2:  # everyone who posted reading n has read n-1, so n-2 is done with
             self._store.delete_key(self._key(self._readings - 2, self._rank))

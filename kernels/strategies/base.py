@@ -108,7 +108,7 @@ def single_process_weights(context: Context, num_tokens: int, steps: int) -> lis
     batch = context.global_batch(num_tokens)
     for _ in range(steps):
         optimizer.zero_grad()
-        model.squared_error(layers(batch.input_TH), batch.target_TH, num_tokens).backward()  # type: ignore[no-untyped-call]
+        model.squared_error(layers(batch.input_TH), batch.target_TH, num_tokens).backward()
         optimizer.step()
     return [parameter.detach() for parameter in layers.parameters()]
 

@@ -31,7 +31,7 @@ class DataParallel(Trained):
         with timeline.interval("forward"):
             loss = model.squared_error(self.layers(self.mine.input_TH), self.mine.target_TH, self.num_tokens)
         with timeline.interval("backward"):
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
         with timeline.interval("all_reduce"):
             sum_gradients(self.layers, self.comm)
 

@@ -35,7 +35,7 @@ class DDP(Trained):
             output = self.replica(self.mine.input_TH)
             loss = model.squared_error(output, self.mine.target_TH, self.context.experiment.T)
         with self.context.timeline.interval("backward"):
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
 
 
 def build(context: Context) -> Strategy:

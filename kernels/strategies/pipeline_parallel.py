@@ -70,7 +70,7 @@ class PipelineParallel(Trained):
         gradient_TH = None if self.is_last else self.receive(self.comm.rank + 1)
         input_TH, output = self.inputs.pop(micro_batch), self.outputs.pop(micro_batch)
         with self.context.timeline.interval(f"B{micro_batch}"):
-            output.backward(gradient_TH)  # type: ignore[no-untyped-call]
+            output.backward(gradient_TH)
         if input_TH.grad is not None:  # None on the first stage, whose inputs are data
             self.begin_send(input_TH.grad, self.comm.rank - 1)
 

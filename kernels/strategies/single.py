@@ -25,7 +25,7 @@ class Single(Trained):
         with self.context.timeline.interval("forward"):
             loss = model.squared_error(self.layers(self.batch.input_TH), self.batch.target_TH, self.num_tokens)
         with self.context.timeline.interval("backward"):
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
 
 
 def build(context: Context) -> Strategy:

@@ -90,11 +90,11 @@ class MegatronPair(nn.Module):
 
 
 def combine_forward(partial_TH: Tensor, comm: Comm) -> Tensor:
-    return SumForward.apply(partial_TH, comm)  # type: ignore[no-any-return]
+    return SumForward.apply(partial_TH, comm)  # type: ignore[no-any-return, no-untyped-call]
 
 
 def combine_backward(input_TH: Tensor, comm: Comm) -> Tensor:
-    return SumBackward.apply(input_TH, comm)  # type: ignore[no-any-return]
+    return SumBackward.apply(input_TH, comm)  # type: ignore[no-any-return, no-untyped-call]
 
 
 def own_slice(width: int, comm: Comm) -> slice:
@@ -120,7 +120,7 @@ class TensorParallel(Trained):
         with self.context.timeline.interval("forward"):
             loss = model.squared_error(self.layers(self.batch.input_TH), self.batch.target_TH, self.num_tokens)
         with self.context.timeline.interval("backward"):
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
 
 
 def each_layer(weights: list[Tensor], comm: Comm) -> nn.Sequential:
@@ -128,7 +128,8 @@ def each_layer(weights: list[Tensor], comm: Comm) -> nn.Sequential:
 
 
 def in_pairs(weights: list[Tensor], comm: Comm) -> nn.Sequential:
-    return nn.Sequential(*(MegatronPair(first, second, comm) for first, second in zip(weights[::2], weights[1::2], strict=True)))
+    pairs = zip(weights[::2], weights[1::2], strict=True)
+    return nn.Sequential(*(MegatronPair(first, second, comm) for first, second in pairs))
 
 
 def _pieces(layers: nn.Sequential, comm: Comm) -> list[tuple[Tensor, Callable[[list[Tensor]], Tensor]]]:

@@ -1,0 +1,134 @@
+"""Every strategy against real runs: the grid, and what became of each cell.
+
+One launch per world size carries all cells of that size: joining costs more than measuring.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from app.errors import RunEnded
+from app.runs.launch import Launcher
+from app.runs.results import Result, Verdict, compare
+from kernels.spec import COLLECTIVES, IMPLEMENTATIONS, STRATEGY_SPECS, Experiment, RunSpec, experiment_faults
+
+LAYERS = range(1, 7)
+WIDTHS = (2, 4, 8, 16)
+TOKENS = (1, 3)
+MICRO_BATCHES = (1, 3)
+# Buffer lengths for the collectives: shorter than any world, divided by some P and not by others, and one of several KB.
+LENGTHS = (3, 32, 1001)
+
+QUICK_CELLS = 9  # per world size: the whole quick run stays below two minutes on two cores
+SECONDS_TO_JOIN = 30.0
+SECONDS_PER_CELL = 6.0  # a generous bound; about 0.3 is usual
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One strategy at one setting, and its result; `failure` says why there is none."""
+
+    P: int
+    experiment: Experiment
+    result: Result | None
+    failure: str = ""
+
+    @property
+    def holds(self) -> bool:
+        return self.result is not None and self.result.holds
+
+
+def grid(world_size: int) -> list[Experiment]:
+    """Every valid setting of every strategy on this many ranks."""
+    return [experiment for experiment in _all_settings() if not experiment_faults(world_size, experiment)]
+
+
+def _all_settings() -> Iterator[Experiment]:
+    for name, strategy in STRATEGY_SPECS.items():
+        if name == "ring_all_reduce":
+            yield from _collectives(name)
+            continue
+        for layers in LAYERS:
+            for width in WIDTHS:
+                for tokens in TOKENS:
+                    for micro_batches in MICRO_BATCHES if strategy.uses_micro_batches else (1,):
+                        yield Experiment(name, layers, width, tokens, micro_batches)
+
+
+def _collectives(name: str) -> Iterator[Experiment]:
+    for collective in COLLECTIVES:
+        for implementation in IMPLEMENTATIONS:
+            for length in LENGTHS:
+                yield Experiment(name, options={"collective": collective, "implementation": implementation, "elements": length})
+
+
+def quick(cells: list[Experiment], seed: int, world_size: int) -> list[Experiment]:
+    """A part of the grid fixed by the seed, with every strategy that runs on this many ranks as often as room allows."""
+    draw = random.Random(f"{seed}/{world_size}")
+    shuffled = draw.sample(cells, len(cells))
+    seen: Counter[str] = Counter()
+    turn = []
+    for cell in shuffled:  # first one of each strategy, then a second one
+        turn.append((seen[cell.strategy], len(turn), cell))
+        seen[cell.strategy] += 1
+    return [cell for _, _, cell in sorted(turn, key=lambda item: item[:2])[:QUICK_CELLS]]
+
+
+def verify_world(launcher: Launcher, world_size: int, experiments: list[Experiment],
+                 on_progress: Callable[[int, int], None]) -> list[Cell]:
+    """Run these cells in one launch. When the launch ends without a report, every cell says why."""
+    limit = SECONDS_TO_JOIN + SECONDS_PER_CELL * len(experiments)
+    spec = RunSpec(P=world_size, experiments=tuple(experiments), time_limit_seconds=limit)
+
+    def on_event(event: object) -> None:
+        done = getattr(event, "experiment", None)
+        if isinstance(done, int):
+            on_progress(done, len(experiments))
+
+    try:
+        report = launcher.run(spec, on_event=on_event)
+    except RunEnded as ended:
+        return [Cell(world_size, experiment, None, str(ended)) for experiment in experiments]
+    return [Cell(world_size, result.experiment, result) for result in compare(report)]
+
+
+@dataclass(frozen=True)
+class Row:
+    """What became of one strategy over all its cells."""
+
+    strategy: str
+    cells: int
+    equal: int
+    differs: int
+    inconclusive: int
+    failed: int
+    gaps: tuple[str, ...]  # causes seen between this backend and the lesson's formula
+
+    @property
+    def holds(self) -> bool:
+        return self.cells == self.equal and self.cells > 0
+
+
+def summary(cells: list[Cell]) -> list[Row]:
+    """A row for each strategy that was run, in the order of the table of strategies."""
+    return [_row(name, [cell for cell in cells if cell.experiment.strategy == name])
+            for name in STRATEGY_SPECS if any(cell.experiment.strategy == name for cell in cells)]
+
+
+def _row(strategy: str, cells: list[Cell]) -> Row:
+    results = [cell.result for cell in cells if cell.result is not None]
+    verdicts = Counter(result.verdict for result in results)
+    causes = sorted({str(cause) for result in results for cause in result.prediction.causes})
+    off_weights = sum(1 for result in results if result.verdict is Verdict.EQUAL and not result.weights_equal)
+    return Row(
+        strategy=strategy,
+        cells=len(cells),
+        equal=verdicts[Verdict.EQUAL] - off_weights,
+        differs=verdicts[Verdict.DIFFERS] + off_weights,
+        inconclusive=verdicts[Verdict.INCONCLUSIVE],
+        failed=len(cells) - len(results),
+        gaps=tuple(causes),
+    )
