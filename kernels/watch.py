@@ -112,7 +112,7 @@ class WatchedRun:
                 return None
             case _:
                 if "phase" in event:
-                    self._ranks[event["rank"]].phase = event["phase"]
+                    self._ranks[event["rank"]].phase = " ".join(filter(None, [event["phase"], event.get("strategy")]))
                 return event
 
     @property

@@ -1,0 +1,138 @@
+"""The launch host from outside: its process, JSON lines to it and from it, and its end with all that it started."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any
+
+from kernels import spec as kernel_spec
+
+END_SECONDS = 5.0
+LOG_LINES = 30
+CODE_ROOT = Path(kernel_spec.__file__).resolve().parents[1]
+LAST_EVENTS = ("report", "failed", "timed_out", "cancelled")
+
+
+class HostGone(Exception):
+    """The launch host has closed its output or does not read its input: it is dead or dying."""
+
+
+class HostProcess:
+    """One launch host, started at once; torch is imported while the caller goes on."""
+
+    def __init__(self, scratch: Path, extra_strategies: str | None) -> None:
+        scratch.mkdir(exist_ok=True)
+        self._scratch = scratch
+        self._log = scratch / "host.log"
+        command = [sys.executable, "-m", "kernels.host", "--scratch", str(scratch)]
+        if extra_strategies is not None:
+            command += ["--extra-strategies", extra_strategies]
+        with self._log.open("wb") as log:
+            # A session of its own: Ctrl-C in a terminal is for the launcher, which then ends the host in good order.
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
+                                             cwd=CODE_ROOT, start_new_session=True, bufsize=0)
+        self._input, self._output = _pipes(self._process)
+        self._unread = b""
+        self._agent_pid: int | None = None
+        self.ready = False
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def send(self, request: Mapping[str, Any]) -> None:
+        """Raises HostGone if nobody reads it."""
+        line = json.dumps(request).encode() + b"\n"
+        try:
+            while line:
+                line = line[self._input.write(line):]
+        except BrokenPipeError as error:
+            raise HostGone from error
+
+    def next_event(self, seconds: float) -> dict[str, Any] | None:
+        """The next line of the host, or None if none comes in time. Raises HostGone at the end of its output."""
+        if b"\n" not in self._unread and not self._read_more(seconds):
+            return None
+        line, newline, rest = self._unread.partition(b"\n")
+        if not newline:
+            return None
+        self._unread = rest
+        event: dict[str, Any] = json.loads(line)
+        if event["event"] == "ready":
+            self.ready = True
+        elif event["event"] == "started":
+            self._agent_pid = event["pid"]
+        elif event["event"] in LAST_EVENTS:
+            self._agent_pid = None
+        return event
+
+    def _read_more(self, seconds: float) -> bool:
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._output, selectors.EVENT_READ)
+            if not selector.select(seconds):
+                return False
+        chunk = os.read(self._output.fileno(), 1 << 20)
+        if not chunk:
+            raise HostGone
+        self._unread += chunk
+        return True
+
+    def end(self) -> None:
+        """Close its input, which ends it and all below it; kill it if that does not."""
+        self._input.close()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(END_SECONDS)
+        self.kill()
+
+    def kill(self) -> str:
+        """See to it that neither the host nor a run it started is left, nor a file of that run; returns how the host went.
+
+        On Linux the kernel kills agent and ranks when the host dies; elsewhere, and to be sure, their group gets a SIGKILL.
+        """
+        self._process.kill()
+        code = self._process.wait()
+        self._input.close()
+        self._output.close()
+        if self._agent_pid is not None:
+            _end_group(self._agent_pid)
+        for folder in self._scratch.glob("run-*"):
+            shutil.rmtree(folder)
+        return f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
+
+    def log_tail(self) -> str:
+        """The last lines it wrote to its log."""
+        with suppress(FileNotFoundError):
+            return "\n".join(self._log.read_text(errors="replace").splitlines()[-LOG_LINES:])
+        return ""
+
+
+def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
+    if process.stdin is None or process.stdout is None:
+        raise RuntimeError("the launch host was started without pipes")
+    return process.stdin, process.stdout
+
+
+def _end_group(leader_pid: int) -> None:
+    """SIGKILL for all of an agent's group, until the system has no such group any more.
+
+    Where process 1 does not reap orphans, the dead stay listed; so the wait has an end.
+    """
+    give_up = time.monotonic() + END_SECONDS
+    with suppress(ProcessLookupError):
+        while time.monotonic() < give_up:
+            os.killpg(leader_pid, signal.SIGKILL)
+            time.sleep(0.005)
