@@ -33,7 +33,8 @@ class Database:
     """An open database. `note` is what the operator should know about how it is used, "" if nothing.
 
     Both kinds of transaction are `with` blocks for one thread: open and close them inside the function that needs them,
-    not in a dependency that outlives it, or waiting threads could starve the one they wait for.
+    not in a dependency that outlives it, or waiting threads could starve the one they wait for. Keep them short: with
+    SQLite's rollback journal a commit waits until nobody reads.
     """
 
     engine: Engine

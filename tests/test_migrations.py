@@ -1,0 +1,135 @@
+"""A database is brought to the present once, whole or not at all, and never from a future we do not know."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from alembic import op
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import inspect, select, text
+
+from app import migrations, sqlite
+from app.db import Database, open_database
+from app.errors import StorageRefused
+from app.migrations import copy_path, migrate
+from app.tables import learners, metadata
+from tests.databases import migrated, sqlite_url
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+NEWEST = "0001"
+
+
+def set_revision(database: Database, revision: str) -> None:
+    """As if another version had been here."""
+    with database.writing() as session:
+        session.execute(text("UPDATE alembic_version SET version_num = :revision"), {"revision": revision})
+
+
+def test_the_migrations_make_exactly_the_tables_of_the_code(database: Database) -> None:
+    with database.engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+
+
+def test_an_empty_database_gets_every_table_and_a_second_start_changes_nothing(database_url: str) -> None:
+    database = open_database(database_url)
+    assert migrate(database) == NEWEST
+    with database.writing() as session:
+        session.execute(learners.insert().values(id="ada", created_at=NOW))
+    assert migrate(database) == NEWEST
+    with database.reading() as session:
+        assert session.execute(select(learners.c.id)).scalars().all() == ["ada"]
+    assert set(metadata.tables) <= set(inspect(database.engine).get_table_names())
+    database.close()
+
+
+def test_processes_that_start_together_all_find_the_tables(database_url: str) -> None:
+    code = (
+        "import sys; from app.db import check_readiness, open_database; from app.migrations import migrate\n"
+        "print('ready', flush=True); sys.stdin.readline()\n"
+        "database = open_database(sys.argv[1]); migrate(database); check_readiness(database); database.close()"
+    )
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, database_url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        for _ in range(3)
+    ]
+    for process in processes:
+        assert process.stdout is not None
+        process.stdout.readline()
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+    errors = [process.communicate(timeout=60)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0], errors
+
+
+def test_a_database_of_a_newer_version_is_refused_in_words_and_left_alone(database: Database) -> None:
+    set_revision(database, "9999")
+    with pytest.raises(StorageRefused, match=r"newer version of World Size \(its revision is 9999.*knows 0001"):
+        migrate(database)
+    with database.reading() as session:
+        assert session.execute(text("SELECT version_num FROM alembic_version")).scalar_one() == "9999"
+
+
+def test_a_database_with_a_table_of_somebody_else_is_refused(database_url: str) -> None:
+    database = open_database(database_url)
+    with database.writing() as session:
+        session.execute(text("CREATE TABLE attempts (id INTEGER)"))
+    with pytest.raises(StorageRefused, match="has a table attempts that this course did not make"):
+        migrate(database)
+    database.close()
+
+
+def test_a_migration_that_fails_half_way_changes_nothing(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    database = open_database(database_url)
+    monkeypatch.setattr(op, "bulk_insert", fail)  # The last step of the first migration; all tables are made by then.
+    with pytest.raises(ZeroDivisionError):
+        migrate(database)
+    assert inspect(database.engine).get_table_names() == []
+    monkeypatch.undo()
+    assert migrate(database) == NEWEST
+    database.close()
+
+
+def test_a_sqlite_database_is_copied_before_it_is_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An older revision is played by a copy of the history with one more step, which adds a table."""
+    with migrated(sqlite_url(tmp_path)) as database:
+        with database.writing() as session:
+            session.execute(learners.insert().values(id="ada", created_at=NOW))
+        history = tmp_path / "migrations"
+        shutil.copytree(Path(migrations.__file__).parent, history)
+        (history / "versions" / "v0002_later.py").write_text(
+            "from alembic import op\nimport sqlalchemy as sa\nrevision = '0002'\ndown_revision = '0001'\n"
+            "def upgrade():\n    op.create_table('later', sa.Column('id', sa.Integer, primary_key=True))\n"
+        )
+        monkeypatch.setattr(migrations, "__file__", str(history / "__init__.py"))
+        assert migrate(database) == "0002"
+        assert "later" in inspect(database.engine).get_table_names()
+        assert database.file is not None
+        copy = copy_path(database.file, "0002")
+    with closing(sqlite3.connect(copy)) as before:
+        assert before.execute("SELECT id FROM learners").fetchall() == [("ada",)]
+        assert before.execute("SELECT version_num FROM alembic_version").fetchall() == [("0001",)]
+        assert before.execute("SELECT name FROM sqlite_master WHERE name = 'later'").fetchall() == []
+
+
+def test_an_empty_sqlite_database_is_not_copied(tmp_path: Path) -> None:
+    with migrated(sqlite_url(tmp_path)) as database:
+        assert database.file is not None
+        assert sorted(path.name for path in database.file.parent.iterdir()) == [
+            database.file.name,
+            sqlite.lock_path(database.file).name,
+        ]
