@@ -50,12 +50,12 @@ class Comm:
     def all_gather(self, gathered: Tensor, own: Tensor) -> None:
         """gathered = the parts of all ranks in order; gathered.numel() = size * own.numel()."""
         self.calls.record("all_gather", own)
-        dist.all_gather_into_tensor(gathered, own, group=self.group)
+        dist.all_gather_single(gathered, own, group=self.group)
 
     def reduce_scatter(self, own: Tensor, whole: Tensor) -> None:
         """own = this rank's part of the sum of `whole` over ranks; whole.numel() = size * own.numel()."""
         self.calls.record("reduce_scatter", whole)
-        dist.reduce_scatter_tensor(own, whole, group=self.group)
+        dist.reduce_scatter_single(own, whole, group=self.group)
 
     def broadcast(self, tensor: Tensor, source: int) -> None:
         """Give every rank the tensor of rank `source`."""

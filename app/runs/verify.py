@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from app.errors import RunEnded
-from app.runs.launch import Launcher
+from app.runs.launch import Event, Launcher
 from app.runs.results import Result, Verdict, compare
 from kernels.spec import COLLECTIVES, IMPLEMENTATIONS, STRATEGY_SPECS, Experiment, RunSpec, experiment_faults
 
@@ -83,10 +83,9 @@ def verify_world(launcher: Launcher, world_size: int, experiments: list[Experime
     limit = SECONDS_TO_JOIN + SECONDS_PER_CELL * len(experiments)
     spec = RunSpec(P=world_size, experiments=tuple(experiments), time_limit_seconds=limit)
 
-    def on_event(event: object) -> None:
-        done = getattr(event, "experiment", None)
-        if isinstance(done, int):
-            on_progress(done, len(experiments))
+    def on_event(event: Event) -> None:
+        if "experiment" in event.facts:
+            on_progress(event.facts["experiment"], len(experiments))
 
     try:
         report = launcher.run(spec, on_event=on_event)

@@ -12,10 +12,7 @@ from kernels.spec import MemoryReport
 
 def storage_bytes(tensors: Iterable[Tensor]) -> int:
     """Bytes of the distinct storages behind `tensors`; of a DTensor, the local shard's."""
-    sizes: dict[int, int] = {}
-    for tensor in tensors:
-        storage = _local(tensor).untyped_storage()
-        sizes[storage.data_ptr()] = storage.nbytes()
+    sizes = {storage.data_ptr(): storage.nbytes() for tensor in tensors for storage in _storages(tensor)}
     return sum(sizes.values())
 
 
@@ -24,11 +21,11 @@ def saved_for_backward_bytes(step: Callable[[], None], parameters: Iterable[Tens
 
     Exact on CPU: every distinct storage packed by autograd's saved-tensor hooks, counted once.
     """
-    held = {_local(parameter).untyped_storage().data_ptr() for parameter in parameters}
+    held = {storage.data_ptr() for parameter in parameters for storage in _storages(parameter)}
     saved: list[Tensor] = []  # kept until the step ends, so that no address is used twice
 
     def pack(tensor: Tensor) -> Tensor:
-        if _local(tensor).untyped_storage().data_ptr() not in held:
+        if not any(storage.data_ptr() in held for storage in _storages(tensor)):
             saved.append(tensor.detach())
         return tensor
 
@@ -48,6 +45,10 @@ def memory_report(parameters: list[Tensor], optimizer: torch.optim.Optimizer | N
     )
 
 
-def _local(tensor: Tensor) -> Tensor:
-    to_local = getattr(tensor, "to_local", None)
-    return tensor if to_local is None else to_local()
+def _storages(tensor: Tensor) -> list[torch.UntypedStorage]:
+    """The memory behind a tensor: of a DTensor, or of a collective's result still under way, the plain tensors inside."""
+    flatten = getattr(tensor, "__tensor_flatten__", None)
+    if flatten is None:
+        return [tensor.untyped_storage()]
+    inside = [getattr(tensor, name) for name in flatten()[0]]
+    return [storage for part in inside if isinstance(part, Tensor) for storage in _storages(part)]

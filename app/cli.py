@@ -1,0 +1,188 @@
+"""worldsize ...: one small function a command; each prints what a room returns. Exit status 2 says the input was at fault."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from app import published, terminal, texts
+from app.errors import AppError, RunEnded, RunRejected, SettingsRefused
+from app.runs import results, verify
+from app.runs.launch import LocalLauncher
+from app.settings import Settings
+from app.theory import FORMULAS, evaluate
+from app.theory.formula import read_argument
+from kernels.spec import (
+    STRATEGY_SPECS,
+    RunSpec,
+    add_experiment_arguments,
+    experiment_from_arguments,
+    prediction_faults,
+    run_faults,
+)
+
+HELD, MISSED, MISUSED, INTERRUPTED = 0, 1, 2, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status."""
+    given = _parser().parse_args(arguments)
+    command: Callable[[argparse.Namespace], int] = given.command
+    try:
+        return command(given)
+    except (RunRejected, SettingsRefused, _Misused) as misused:
+        print(f"worldsize: {misused}", file=sys.stderr)
+        return MISUSED
+    except AppError as error:
+        print(f"worldsize: {error}", file=sys.stderr)
+        return MISSED
+    except KeyboardInterrupt:
+        print("worldsize: stopped; nothing is left running.", file=sys.stderr)
+        return INTERRUPTED
+
+
+class _Misused(Exception):
+    """What was typed cannot be used; the message says what can."""
+
+
+def predict(given: argparse.Namespace) -> int:
+    """What the formula gives, and what this backend will send."""
+    experiment = experiment_from_arguments(given.strategy, given)
+    _refuse(prediction_faults(given.P, experiment))
+    try:
+        result = results.predicted(given.P, experiment, given.backend)
+    except ValueError as error:
+        raise _Misused(str(error)) from error
+    _print(given, results.result_json(result), texts.prediction(result))
+    return HELD
+
+
+def measure(given: argparse.Namespace) -> int:
+    """A real run beside its prediction."""
+    settings = Settings.load(max_world_size=given.max_world_size, run_seconds=given.run_seconds)
+    experiment = experiment_from_arguments(given.strategy, given)
+    spec = RunSpec(P=given.P, experiments=(experiment,), repetitions=given.repetitions, time_limit_seconds=settings.run_seconds)
+    _refuse(run_faults(spec, settings.max_world_size))
+    with LocalLauncher(extra_strategies=given.extra_strategies) as launcher:
+        result = _run(launcher, spec)
+    _print(given, results.result_json(result), texts.measurement(result))
+    return HELD if result.holds else MISSED
+
+
+def _run(launcher: LocalLauncher, spec: RunSpec) -> results.Result:
+    progress = terminal.Progress()
+    progress.show("starting torch")
+    try:
+        report = launcher.run(spec, on_event=lambda event: progress.show(texts.progress(event)))
+    except RunEnded as ended:
+        raise _failure(ended) from ended
+    finally:
+        progress.clear()
+    return results.compare(report)[0]
+
+
+def _failure(ended: RunEnded) -> AppError:
+    """The same error with the end of the rank's log under it."""
+    log = f"\nThe last lines it wrote:\n{ended.log_tail}" if ended.log_tail else ""
+    return AppError(f"{ended.message}{log}")
+
+
+def verify_all(given: argparse.Namespace) -> int:
+    """Published figures, then every strategy over the grid of settings."""
+    settings = Settings.load()
+    checks = published.check_all()
+    cells: list[verify.Cell] = []
+    progress = terminal.Progress()
+    with LocalLauncher() as launcher:
+        for world_size in range(1, min(given.max_world_size or settings.max_world_size, settings.max_world_size) + 1):
+            experiments = verify.grid(world_size)
+            if given.quick:
+                experiments = verify.quick(experiments, given.seed, world_size)
+            cells += verify.verify_world(
+                launcher, world_size, experiments,
+                lambda done, total, size=world_size: progress.show(f"P = {size}: {done} of {total}"),  # type: ignore[misc]
+            )
+            progress.clear()
+    rows = verify.summary(cells)
+    holds = all(row.holds for row in rows) and all(check.holds for check in checks)
+    _print(given, texts.verification_json(checks, rows, cells, holds), texts.verification(checks, rows, cells))
+    return HELD if holds else MISSED
+
+
+def formula(given: argparse.Namespace) -> int:
+    """One formula at given values; without a name, the list of them."""
+    if given.name is None:
+        _print(given, [texts.formula_json(one) for one in FORMULAS.values()], texts.formula_list())
+        return HELD
+    if given.name not in FORMULAS:
+        raise _Misused(f"formula = {given.name}: unknown; 'worldsize formula' lists all {len(FORMULAS)}")
+    chosen = FORMULAS[given.name]
+    values = dict(_assignment(word) for word in given.values)
+    if not values and chosen.symbols:
+        _print(given, texts.formula_json(chosen), texts.formula_card(chosen))
+        return HELD
+    try:
+        value = evaluate(given.name, values)
+    except ValueError as error:
+        raise _Misused(str(error)) from error
+    _print(given, {**texts.formula_json(chosen), "given": values, "value": texts.plain(value)}, texts.formula_value(chosen, value))
+    return HELD
+
+
+def _assignment(word: str) -> tuple[str, Any]:
+    key, _, text = word.partition("=")
+    if not key or not text:
+        raise _Misused(f"{word}: write values as key=value, such as P=4")
+    return key, read_argument(text)
+
+
+def _refuse(faults: Sequence[Any]) -> None:
+    if faults:
+        raise RunRejected(faults)
+
+
+def _print(given: argparse.Namespace, data: Any, text: str) -> None:
+    print(json.dumps(data, indent=2, ensure_ascii=False) if given.json else text)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="worldsize", description="What distributed training sends: predicted and measured.")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    def command(name: str, run: Callable[[argparse.Namespace], int], summary: str) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=summary, description=summary)
+        added.set_defaults(command=run)
+        added.add_argument("--json", action="store_true", help="print JSON")
+        return added
+
+    for name, run, summary in (("predict", predict, "What a strategy sends in one step, by its formula."),
+                               ("measure", measure, "Run a strategy for real and compare; exit status 1 unless equal.")):
+        added = command(name, run, summary)
+        added.add_argument("strategy", metavar="STRATEGY", help=", ".join(STRATEGY_SPECS))
+        add_experiment_arguments(added)
+        if run is predict:
+            added.add_argument("--backend", default=results.DEFAULT_BACKEND, help="gloo or nccl (default gloo)")
+        else:
+            _add_run_arguments(added)
+    added = command("verify", verify_all, "Every formula: published figures and real runs; exit status 1 on a miss.")
+    added.add_argument("--quick", action="store_true", help="a part of the grid, at most two minutes")
+    added.add_argument("--seed", type=int, default=0, help="which part (default 0)")
+    added.add_argument("--max-world-size", type=int, metavar="N", help="largest P to run")
+    added = command("formula", formula, "Evaluate a formula; without a name, list them; without values, show its card.")
+    added.add_argument("name", nargs="?", metavar="NAME")
+    added.add_argument("values", nargs="*", metavar="key=value")
+    return parser
+
+
+def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--repetitions", type=int, default=3, metavar="N", help="readings that must agree (default 3)")
+    parser.add_argument("--run-seconds", type=float, metavar="S", help="time limit (default 60)")
+    parser.add_argument("--max-world-size", type=int, metavar="N", help="largest P that may run here")
+    parser.add_argument("--extra-strategies", metavar="MODULE", help=argparse.SUPPRESS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

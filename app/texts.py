@@ -1,0 +1,186 @@
+"""What the commands say: results, verification and formulas as text for a terminal, and the same as data for --json."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+from app.published import Check
+from app.runs.launch import Event
+from app.runs.results import Result, explain, number, result_json
+from app.runs.verify import Cell, Row
+from app.terminal import grouped, table
+from app.theory import FORMULAS, Formula, Number
+from app.theory.units import BYTES_PER_ELEMENT
+from app.theory.volume import Volume
+from kernels.spec import STRATEGY_SPECS
+
+WIDTH = 100
+
+
+def setting(result: Result) -> str:
+    """'Tensor parallel: P = 4, L = 2, H = 4, T = 1', with what else was asked for."""
+    experiment = result.experiment
+    values = {"P": result.P, "L": experiment.L, "H": experiment.H, "T": experiment.T}
+    strategy = STRATEGY_SPECS.get(experiment.strategy)
+    if strategy is None or strategy.uses_micro_batches:
+        values["m"] = experiment.m
+    words = [f"{name} = {value}" for name, value in [*values.items(), *experiment.options.items()]]
+    return f"{experiment.strategy if strategy is None else strategy.title}: {', '.join(words)}"
+
+
+def prediction(result: Result) -> str:
+    """Setting, the two predictions side by side, the gap between them."""
+    rows = [_volume_row("the lesson's formula", result.prediction.taught), _volume_row("as this backend runs it", result.prediction.exact)]
+    return "\n".join(filter(None, [setting(result), "", _volumes(rows), "", _by_rank(result), *_wrapped(explain(result))]))
+
+
+def measurement(result: Result) -> str:
+    """Setting, predictions and measurement, payload and wire by rank, the matrix, the verdict and why."""
+    report, environment = result.report, result.environment
+    if report is None or environment is None:
+        return prediction(result)
+    rows = [_volume_row("the lesson's formula", result.prediction.taught),
+            _volume_row(f"as {environment.backend} runs it", result.prediction.exact)]
+    measured = report.payload_bytes_by_rank
+    if measured is not None:
+        size = BYTES_PER_ELEMENT[report.dtype]
+        rows.append(["measured", _elements(sum(measured) / size / result.prediction.exact.active_gpus),
+                     _elements(sum(measured) / size), grouped(sum(measured))])
+    how = (f"{report.agreeing} of {report.repetitions} readings agree. {environment.transport}, {environment.backend}, torch "
+           f"{environment.torch}; a step took {report.step_seconds * 1000:.2f} ms; launch {environment.launcher}.")
+    verdict = f"{result.verdict}: {explain(result)}"
+    return "\n".join([setting(result), "", _volumes(rows), "", _by_rank(result), _matrix(result), *_wrapped(how), "", *_wrapped(verdict)])
+
+
+def _volume_row(name: str, volume: Volume) -> list[str]:
+    return [name, _elements(volume.mean), _elements(volume.total), grouped(volume.total * BYTES_PER_ELEMENT["fp32"])]
+
+
+def _elements(value: Any) -> str:
+    return grouped(value) if not isinstance(value, float) else f"{value:,.2f}".removesuffix(".00")
+
+
+def _volumes(rows: Sequence[Sequence[str]]) -> str:
+    return table(rows, ("", "elements sent by each GPU", "by all GPUs together", "bytes by all (fp32)"))
+
+
+def _by_rank(result: Result) -> str:
+    """Bytes sent by each rank: predicted, and where a run was made, measured and on the wire."""
+    rows: list[list[str]] = []
+    expected = result.prediction.exact.by_rank
+    if expected is not None and len(expected) <= 16:
+        rows.append(["predicted payload", *(grouped(value * BYTES_PER_ELEMENT["fp32"]) for value in expected)])
+    report = result.report
+    if report is not None:
+        for name, values in (("measured payload", report.payload_bytes_by_rank), ("on the wire", report.wire_bytes_by_rank),
+                             ("handed over in calls", report.calls_payload_bytes_by_rank)):
+            if values is not None:
+                rows.append([name, *(grouped(value) for value in values)])
+    if not rows:
+        return ""
+    return table(rows, ("bytes sent by rank", *(str(rank) for rank in range(len(rows[0]) - 1)))) + "\n"
+
+
+def _matrix(result: Result) -> str:
+    matrix = None if result.report is None else result.report.payload_matrix
+    if matrix is None or len(matrix) == 1:
+        return ""
+    rows = [[f"from rank {sender}", *("." if receiver == sender else grouped(value) for receiver, value in enumerate(row))]
+            for sender, row in enumerate(matrix)]
+    return table(rows, ("payload bytes", *(f"to {receiver}" for receiver in range(len(matrix))))) + "\n"
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH)
+
+
+def progress(event: Event) -> str:
+    """One line on what a run does now."""
+    facts = event.facts
+    phase = str(facts.get("phase", event.name))
+    strategy = f" {facts['strategy']} in {facts['dtype']}" if "strategy" in facts else ""
+    repetition = f", repetition {facts['repetition']} of {facts['repetitions']}" if "repetition" in facts else ""
+    return f"{phase}{strategy}{repetition}"
+
+
+def verification(checks: Sequence[Check], rows: Sequence[Row], cells: Sequence[Cell]) -> str:
+    """Published figures by topic, strategies by row, then each miss on its own line."""
+    topics = sorted({check.topic for check in checks})
+    published = [[topic, *_tally([check.holds for check in checks if check.topic == topic])] for topic in topics]
+    runs = [[row.strategy, str(row.cells), str(row.equal), str(row.differs), str(row.inconclusive), str(row.failed),
+             ", ".join(row.gaps) or "-"] for row in rows]
+    misses = [f"published {check.id}: ours {check.ours:.10g}, printed {check.expected:.10g} ({check.source})"
+              for check in checks if not check.holds]
+    misses += [_miss(cell) for cell in cells if not cell.holds]
+    parts = [
+        table(published, ("published figures", "reproduced", "of")),
+        table(runs, ("real runs", "cells", "equal", "differs", "inconclusive", "failed", "causes of the gap to the formula")),
+        "\n".join(misses),
+        "Everything holds." if not misses else f"{len(misses)} did not hold.",
+    ]
+    return "\n\n".join(filter(None, parts))
+
+
+def _tally(holds: Sequence[bool]) -> list[str]:
+    return [str(sum(holds)), str(len(holds))]
+
+
+def _miss(cell: Cell) -> str:
+    if cell.result is None:
+        return f"P = {cell.P}, {cell.experiment.strategy}: {cell.failure}"
+    return f"{setting(cell.result)}: {cell.result.verdict}. {explain(cell.result)}"
+
+
+def verification_json(checks: Sequence[Check], rows: Sequence[Row], cells: Sequence[Cell], holds: bool) -> dict[str, Any]:
+    """Everything that was checked, cell by cell."""
+    return {
+        "holds": holds,
+        "published": [{"id": check.id, "formula": check.formula, "expected": check.expected, "ours": check.ours,
+                       "holds": check.holds, "source": check.source} for check in checks],
+        "strategies": [{"strategy": row.strategy, "cells": row.cells, "equal": row.equal, "differs": row.differs,
+                        "inconclusive": row.inconclusive, "failed": row.failed, "causes": list(row.gaps)} for row in rows],
+        "reports": [result_json(cell.result) for cell in cells if cell.result is not None],
+        "failures": [{"P": cell.P, "strategy": cell.experiment.strategy, "message": cell.failure}
+                     for cell in cells if cell.result is None],
+    }
+
+
+def formula_list() -> str:
+    """Every formula by name, with its arguments and what it gives."""
+    rows = [[one.name, ", ".join(symbol.name for symbol in one.symbols), one.title] for one in FORMULAS.values()]
+    return table(rows, ("formula", "takes", "gives"), numeric=False)
+
+
+def formula_card(formula: Formula) -> str:
+    """What a formula says and when it holds; how to evaluate it."""
+    lines = [formula.title, "", f"  {formula.latex}", ""]
+    lines += [f"  {symbol.name:<12} {symbol.meaning}{f' ({symbol.unit})' if symbol.unit else ''}" for symbol in formula.symbols]
+    lines += ["", f"Gives {formula.unit or 'a number'}{f', {formula.scope}' if formula.scope else ''}."]
+    lines += [f"Assumes: {assumption}" for assumption in formula.assumptions]
+    lines += [f"Otherwise: {formula.breaks}"] if formula.breaks else []
+    lines += [f"Source: {source.text} {source.url}".rstrip() for source in formula.sources]
+    example = " ".join(f"{symbol.name}=..." for symbol in formula.symbols)
+    return "\n".join([*lines, "", f"Evaluate it with: worldsize formula {formula.name} {example}"])
+
+
+def formula_value(formula: Formula, value: Number) -> str:
+    """The value with its unit and scope."""
+    shown = grouped(value) if not isinstance(value, float) else f"{value:,.12g}"
+    return " ".join(filter(None, [shown, formula.unit, f"({formula.scope})" if formula.scope else ""]))
+
+
+def formula_json(formula: Formula) -> dict[str, Any]:
+    """A card as data."""
+    return {
+        "name": formula.name, "title": formula.title, "latex": formula.latex, "unit": formula.unit, "scope": formula.scope,
+        "symbols": [{"name": symbol.name, "meaning": symbol.meaning, "unit": symbol.unit} for symbol in formula.symbols],
+        "assumptions": list(formula.assumptions), "breaks": formula.breaks,
+        "sources": [{"text": source.text, "url": source.url} for source in formula.sources],
+    }
+
+
+def plain(value: Number) -> int | float:
+    """A value for JSON: exact where it is whole."""
+    return value if isinstance(value, float) else number(value)
