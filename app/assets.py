@@ -40,7 +40,8 @@ class Letters:
     features: tuple[str, ...] = ("kern", "liga", "tnum", "lnum")
 
     def unicodes(self) -> list[int]:
-        return sorted({ord(letter) for letter in self.text} | {code for first, last in self.ranges for code in range(first, last + 1)})
+        in_ranges = {code for first, last in self.ranges for code in range(first, last + 1)}
+        return sorted(in_ranges | {ord(letter) for letter in self.text})
 
 
 @dataclass(frozen=True)
@@ -111,8 +112,10 @@ def download(package: Package, folder: Path) -> bytes:
     """The wheel's bytes, checked. pip brings it, so mirrors and proxies configured for pip are used."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:",
                "--disable-pip-version-check", "--dest", str(folder), f"{package.name}=={package.version}"]
-    if subprocess.run(command, check=False).returncode != 0:
-        raise AssetRefused(f"pip could not fetch {package.name} {package.version}. Check the network and run make again.")
+    finished = subprocess.run(command, check=False, capture_output=True, text=True)
+    if finished.returncode != 0:
+        why = f"pip could not fetch {package.name} {package.version}. Check the network and run make again."
+        raise AssetRefused(f"{finished.stderr.strip()}\n{why}")
     [wheel] = folder.glob(f"{package.name.replace('-', '_')}-{package.version}-*.whl")
     return checked(package, wheel.read_bytes())
 

@@ -1,0 +1,70 @@
+"""create_app: the web process, as a table of contents."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+from itsdangerous import Signer
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
+
+from app.course.load import load_course
+from app.db import open_database
+from app.figures import FIGURES
+from app.migrations import migrate
+from app.private_files import make_private_folder, read_or_make_secret
+from app.settings import Settings
+from app.web import api, checkpoints, course_map, figures, health, learner, lessons, predictions, theme
+from app.web.deps import Site
+from app.web.error_pages import OTHER_SITE, TOO_LARGE, Refusal, add_error_pages
+from app.web.logs import RequestLog
+from app.web.render import make_environment
+from app.web.security import BodyLimit, HeadAsGet, SameOrigin, SecurityHeaders
+from app.web.static import load_statics
+
+SMALLEST_COMPRESSED = 800  # bytes; below, gzip saves nothing
+COMPRESSION_LEVEL = 5
+ROUTERS = (course_map, lessons, figures, checkpoints, predictions, learner, theme, api, health)
+
+
+def create_app(settings: Settings, *, docs: bool = False) -> FastAPI:
+    """Opens everything once and refuses to start on a fault. `docs` shows /docs and /openapi.json."""
+    app = FastAPI(title="World Size", middleware=middleware(settings), openapi_url="/openapi.json" if docs else None)
+    app.state.site = open_site(settings)
+    add_error_pages(app)
+    for room in ROUTERS:
+        app.include_router(room.router)
+    app.add_api_route("/static/{path:path}", static_file, include_in_schema=False)
+    return app
+
+
+def open_site(settings: Settings) -> Site:
+    """Lessons checked, tables brought to the present, files in memory, the secret at hand."""
+    course = load_course(settings.course_dirs, {figure.name: figure.field_names for figure in FIGURES.values()})
+    make_private_folder(settings.data_dir)
+    database = open_database(settings.storage_url)
+    migrate(database)
+    statics = load_statics()
+    signer = Signer(read_or_make_secret(settings.signing_secret_file), salt="learner")
+    return Site(settings, course, database, statics, make_environment(statics), signer)
+
+
+def middleware(settings: Settings) -> list[Middleware]:
+    """Outermost first. X-Forwarded headers count only when they come from a proxy that the settings name."""
+    proxies = [str(network) for network in settings.trusted_proxies]
+    return [
+        *([Middleware(ProxyHeadersMiddleware, trusted_hosts=proxies)] if proxies else []),
+        Middleware(RequestLog),
+        Middleware(SecurityHeaders, frame_ancestors=settings.frame_ancestors),
+        Middleware(HeadAsGet),
+        Middleware(GZipMiddleware, minimum_size=SMALLEST_COMPRESSED, compresslevel=COMPRESSION_LEVEL),
+        Middleware(BodyLimit, refusal=Refusal(TOO_LARGE)),
+        Middleware(SameOrigin, refusal=Refusal(OTHER_SITE)),
+    ]
+
+
+def static_file(request: Request, path: str) -> Response:
+    response: Response = request.app.state.site.statics.response(request, path)
+    return response

@@ -1,0 +1,295 @@
+"""What each template receives: one frozen dataclass a template, its file and its variables.
+
+Templates reach nothing else but `shell` (what every page has around it), which `render` adds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from markupsafe import Markup
+
+
+@dataclass(frozen=True)
+class Context:
+    """Base of all: `template` is the file that these variables belong to."""
+
+    template: ClassVar[str]
+
+
+@dataclass(frozen=True)
+class Shell:
+    """What surrounds every page: the chosen theme ("" follows the system), and where the reader is, to come back to."""
+
+    theme: str
+    path: str
+    here: str  # path and query, for forms that return to this page
+    runs: bool
+
+
+@dataclass(frozen=True)
+class MapRow:
+    """A line of the course map. `segments` says of each section whether it is done; empty while a lesson is coming."""
+
+    number: int
+    slug: str
+    title: str
+    question: str
+    axes: tuple[str, ...]
+    coming: bool
+    segments: tuple[bool, ...]
+    standing: str
+
+
+@dataclass(frozen=True)
+class CourseMap(Context):
+    template: ClassVar[str] = "pages/map.html"
+    rows: tuple[MapRow, ...]
+    lead: MapRow | None  # the lesson the button leads to
+    lead_verb: str
+    lead_hint: str
+
+
+@dataclass(frozen=True)
+class RailItem:
+    """A section in the lesson's rail."""
+
+    slug: str
+    title: str
+    state: Literal["done", "now", "todo"]
+
+
+@dataclass(frozen=True)
+class Rail(Context):
+    template: ClassVar[str] = "fragments/_rail.html"
+    items: tuple[RailItem, ...]
+    number: int
+    count: int
+
+
+@dataclass(frozen=True)
+class SectionView:
+    """A section as HTML. `visit` is the address that notes its end as reached; "" where that is known."""
+
+    slug: str
+    title: str
+    html: Markup
+    visit: str
+
+
+@dataclass(frozen=True)
+class NextLesson:
+    """What comes after this lesson; without `slug` it is still to be written."""
+
+    slug: str
+    number: int
+    title: str
+    question: str
+
+
+@dataclass(frozen=True)
+class LessonPage(Context):
+    template: ClassVar[str] = "pages/lesson.html"
+    slug: str
+    title: str
+    question: str
+    objectives: tuple[Markup, ...]
+    out_of_scope: tuple[Markup, ...]
+    sections: tuple[SectionView, ...]
+    items: tuple[RailItem, ...]
+    number: int
+    count: int
+    next: NextLesson | None
+
+
+@dataclass(frozen=True)
+class OptionView:
+    """An option of a question: `mark` is "right" or "wrong" once the learner's own answer says so, else ""."""
+
+    value: str
+    html: Markup
+    chosen: bool
+    mark: Literal["", "right", "wrong"]
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """What is said about an answer. `status` unclear means that it could not be read, and cost no try."""
+
+    status: Literal["right", "wrong", "unclear"]
+    heading: Markup
+    html: Markup
+
+
+@dataclass(frozen=True)
+class Question(Context):
+    template: ClassVar[str] = "fragments/_question.html"
+    id: str
+    lesson: str
+    number: int
+    count: int
+    next_id: str  # "" after the last
+    query: str  # the rest of the lesson's address, so that figures keep their values
+    kind: Literal["choice", "number"]
+    prompt_html: Markup
+    unit: str
+    options: tuple[OptionView, ...]
+    long_options: bool
+    answer: str
+    variant: int
+    submission: str
+    feedback: Feedback | None
+    tries: int
+    another: str  # query of the same question with other numbers; "" where it has none or was not answered
+    fresh: bool  # swapped in by htmx: the feedback takes the focus
+
+
+@dataclass(frozen=True)
+class GuessOption:
+    """One possible guess, with the drawing and the sentence that stand on it."""
+
+    value: str
+    label: str
+    axis: str
+    html: Markup
+
+
+@dataclass(frozen=True)
+class Recall(Context):
+    template: ClassVar[str] = "fragments/_recall.html"
+    id: str
+    axis: str
+    label: str  # "" where no guess was made
+    html: Markup
+
+
+@dataclass(frozen=True)
+class Prediction(Context):
+    template: ClassVar[str] = "fragments/_prediction.html"
+    id: str
+    lesson: str
+    query: str
+    prompt_html: Markup
+    options: tuple[GuessOption, ...]
+    kept: str  # the value the learner chose; "" before
+    missing: bool  # the form came without a choice
+    recall: Recall | None  # sent along by htmx, to fill its place elsewhere on the page
+
+
+@dataclass(frozen=True)
+class Term:
+    """A number of the verdict line, and how it compares with the one before it ("" at the first)."""
+
+    relation: Literal["", "equal", "differs"]
+    number: str
+    unit: str
+    meaning: str
+    measured: bool
+
+
+@dataclass(frozen=True)
+class RankBar:
+    """Payload of one rank. Widths are percentages of the drawing, which SVG takes without a style attribute."""
+
+    rank: int
+    predicted_width: str
+    measured_width: str
+    idle: bool
+    text: str
+
+
+@dataclass(frozen=True)
+class HeatCell:
+    """Bytes from one rank to another; `shade` is q1 to q10, "self" on the diagonal, "" for zero."""
+
+    shade: str
+    text: str
+
+
+@dataclass(frozen=True)
+class WireBar:
+    """Payload and protocol on the wire, as shares of one bar."""
+
+    heading: str
+    payload_width: float
+    payload_text: str
+    protocol_text: str
+    title: str
+
+
+@dataclass(frozen=True)
+class StrategyResult:
+    """One strategy, measured beside predicted."""
+
+    strategy: str
+    title: str
+    axis: str
+    finding: str
+    explanation: str
+    terms: tuple[Term, ...]
+    bars: tuple[RankBar, ...]
+    bars_note: str
+    matrix: tuple[tuple[HeatCell, ...], ...]
+    wire: WireBar | None
+    formula_total: str
+    by_rank: str
+    measured_total: str
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Experiment(Context):
+    template: ClassVar[str] = "fragments/_experiment.html"
+    id: str
+    title: str
+    text_html: Markup
+    results: tuple[StrategyResult, ...]
+    recorded: str  # one sentence: when, on what; "" where nothing was recorded
+    runs: bool
+    commands: tuple[str, ...]
+    size: int  # GPUs of the run
+
+
+@dataclass(frozen=True)
+class ProgressRow:
+    """One lesson on the learner's own page."""
+
+    slug: str
+    title: str
+    sections: str
+    answers: str
+    tries: str
+
+
+@dataclass(frozen=True)
+class Me(Context):
+    template: ClassVar[str] = "pages/me.html"
+    rows: tuple[ProgressRow, ...]
+    known: bool  # whether anything is kept about this visitor
+    unconfirmed: bool  # the form for deleting came without its tick
+
+
+@dataclass(frozen=True)
+class ErrorPage(Context):
+    template: ClassVar[str] = "pages/error.html"
+    status: int
+    title: str
+    message: str
+    fields: Mapping[str, str]
+    request_id: str  # shown where the fault is ours; else ""
+    rows: tuple[MapRow, ...]  # the course map, where an address was not found
+
+
+@dataclass(frozen=True)
+class ErrorNotice(Context):
+    template: ClassVar[str] = "fragments/_notice.html"
+    title: str
+    message: str
+    request_id: str
+
+
+CONTEXTS: tuple[type[Context], ...] = (
+    CourseMap, Rail, LessonPage, Question, Prediction, Recall, Experiment, Me, ErrorPage, ErrorNotice,
+)

@@ -1,0 +1,120 @@
+"""Each error -> a status, and a page, a notice for htmx, or JSON under /api."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from app.errors import BadInput, NotFound, StorageRefused
+from app.web import contexts, course_map
+from app.web.logs import log, request_id
+from app.web.render import is_htmx, render
+from app.web.security import with_security_headers
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """What went wrong, for a person. `ours` is set where the fault is the server's: the id helps whoever runs it."""
+
+    status: int
+    title: str
+    message: str
+    fields: Mapping[str, str] = field(default_factory=dict)
+    ours: bool = False
+
+
+NO_PAGE = Trouble(404, "Nothing lives at this address", "The link may be old, or a letter is missing. These are the lessons.")
+TOO_LARGE = Trouble(413, "That is too much to send", "A form here never needs more than a megabyte. Nothing was stored.")
+OTHER_SITE = Trouble(403, "This form came from another site", "Nothing was changed. Open the page here and send it once more.")
+BROKEN = Trouble(500, "Something broke on our side", "Your earlier answers are safe. Go back and try again.", ours=True)
+NO_STORAGE = Trouble(503, "Nothing can be stored right now",
+                     "An answer sent just now was not kept and cost no try. Send it again in a few minutes.", ours=True)
+WORDS = {
+    403: OTHER_SITE, 404: NO_PAGE, 413: TOO_LARGE,
+    400: Trouble(400, "This request cannot be read", "It arrived damaged. Go back and send it once more."),
+    405: Trouble(405, "This address takes no such request", "It answers to a form or a link on one of our pages."),
+}
+
+
+def answer(request: Request, trouble: Trouble) -> Response:
+    """The same trouble in the shape that whoever asked can use."""
+    identity = request_id(request.scope) if trouble.ours else ""
+    if request.url.path.startswith("/api/"):
+        body = {"error": trouble.title, "message": trouble.message, "fields": dict(trouble.fields), "request_id": identity}
+        return JSONResponse(body, trouble.status, headers={"Cache-Control": "no-store"})
+    if is_htmx(request):
+        notice = contexts.ErrorNotice(trouble.title, _sentence(trouble), identity)
+        return render(request, notice, trouble.status, {"HX-Retarget": "#notice", "HX-Reswap": "innerHTML"})
+    rows = course_map.rows(request.app.state.site.course, {}) if trouble.status == 404 else ()
+    page = contexts.ErrorPage(trouble.status, trouble.title, trouble.message, trouble.fields, identity, rows)
+    return render(request, page, trouble.status)
+
+
+def _sentence(trouble: Trouble) -> str:
+    return " ".join([trouble.message, *(f"{name}: {text}" for name, text in trouble.fields.items())])
+
+
+class Refusal:
+    """An answer as an ASGI application, for the checks that come before any route."""
+
+    def __init__(self, trouble: Trouble) -> None:
+        self.trouble = trouble
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await answer(Request(scope), self.trouble)(scope, receive, send)
+
+
+def add_error_pages(app: FastAPI) -> None:
+    """Registers an answer for everything that a route may raise."""
+    app.add_exception_handler(NotFound, _not_found)
+    app.add_exception_handler(BadInput, _bad_input)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(StorageRefused, _no_storage)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(Exception, _broken)
+
+
+def _not_found(request: Request, error: Exception) -> Response:
+    return answer(request, Trouble(404, NO_PAGE.title, f"{error} These are the lessons."))
+
+
+def _bad_input(request: Request, error: Exception) -> Response:
+    assert isinstance(error, BadInput)
+    return answer(request, Trouble(422, "Something in this form cannot be used", "Nothing was stored.", error.errors))
+
+
+def _invalid(request: Request, error: Exception) -> Response:
+    """What FastAPI refuses before a route runs: a missing field, a word where a number belongs."""
+    assert isinstance(error, RequestValidationError)
+    fields = {str(detail["loc"][-1]): str(detail["msg"]) for detail in error.errors()}
+    return _bad_input(request, BadInput(fields))
+
+
+def _no_storage(request: Request, error: Exception) -> Response:
+    log.error("storage refused", why=str(error))
+    return answer(request, NO_STORAGE)
+
+
+def _http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    known = WORDS.get(error.status_code)
+    phrase = HTTPStatus(error.status_code).phrase
+    response = answer(request, known or Trouble(error.status_code, phrase, "Go back and try again."))
+    response.headers.update(error.headers or {})
+    return response
+
+
+def _broken(request: Request, error: Exception) -> Response:
+    """Made outside of all middleware, so it brings its own headers. The log holds the trace, the page the id."""
+    log.error("unforeseen error", request_id=request_id(request.scope), exc_info=error)
+    response = answer(request, BROKEN)
+    response.headers["X-Request-ID"] = request_id(request.scope)
+    return with_security_headers(response, request.app.state.site.settings.frame_ancestors)

@@ -1,0 +1,188 @@
+"""A recorded report -> what the page draws: the verdict line, bars by rank, who sends to whom, and the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+from markupsafe import Markup
+
+from app.course.model import Experiment
+from app.web import contexts
+from app.web.render import byte_count, thousands
+from kernels import spec
+
+Report = Mapping[str, Any]
+FULL_WIDTH = 98  # percent: the outline of the longest bar stays inside the drawing
+WIRE_WIDTH = 820
+SHADES = 10
+
+
+def experiment_view(experiment: Experiment, runs: bool) -> contexts.Experiment:
+    """Results in the order of the lesson, from the run that ships with it."""
+    reports: list[Report] = [
+        report for run in experiment.strategies if (report := experiment.recorded_report(run.strategy)) is not None
+    ]
+    return contexts.Experiment(
+        id=experiment.id,
+        title=experiment.title,
+        text_html=Markup(experiment.text_html),
+        results=tuple(result_view(report) for report in reports),
+        recorded=recorded_sentence(reports[0]["environment"]) if reports else "",
+        runs=runs,
+        commands=tuple(command(experiment.P, run) for run in experiment.strategies),
+        size=experiment.P,
+    )
+
+
+def command(world_size: int, run: spec.Experiment) -> str:
+    """What repeats this measurement in a shell; values that the strategy takes by default are left out, m where it has none."""
+    numbers = [f"-P {world_size}", f"-L {run.L}", f"-H {run.H}", f"-T {run.T}"]
+    if spec.STRATEGY_SPECS[run.strategy].uses_micro_batches:
+        numbers.append(f"-m {run.m}")
+    return " ".join(["worldsize measure", run.strategy, *numbers])
+
+
+def recorded_sentence(environment: Mapping[str, Any]) -> str:
+    """When and on what the run took place."""
+    day = datetime.fromisoformat(environment["started_at"])
+    cores = f"{environment['cpu_count']} CPU cores" if environment["cpu_count"] != 1 else "one CPU core"
+    gpus = f" and {environment['gpu_count']} GPUs" if environment["gpu_count"] else ""
+    return (f"Recorded on {day.day} {day:%B %Y}, on a machine with {cores}{gpus}: PyTorch {environment['torch']}, "
+            f"{environment['backend']} over {environment['transport']}, Python {environment['python']}.")
+
+
+def result_view(report: Report) -> contexts.StrategyResult:
+    strategy = spec.STRATEGY_SPECS[report["strategy"]]
+    measured = report["measured"]
+    payload = measured["payload_bytes_by_rank"]
+    total = None if payload is None else sum(payload)
+    return contexts.StrategyResult(
+        strategy=strategy.name,
+        title=strategy.title,
+        axis="" if strategy.axis == "none" else strategy.axis,
+        finding=_finding(report),
+        explanation=report["explanation"],
+        terms=_terms(report),
+        bars=_bars(report),
+        bars_note=_bars_note(report),
+        matrix=_matrix(measured["matrix"]),
+        wire=_wire(payload, measured["wire_bytes_by_rank"]),
+        formula_total=byte_count(report["predicted"]["total_bytes"]),
+        by_rank="not measured" if payload is None else " ".join(thousands(count) for count in payload),
+        measured_total="not measured" if total is None else byte_count(total),
+        verdict=report["verdict"],
+    )
+
+
+def _finding(report: Report) -> str:
+    gap = report["ideal_gap"]["bytes"]
+    if report["verdict"] == "inconclusive":
+        return "No verdict: the readings did not settle."
+    if report["verdict"] == "differs":
+        return "The sockets carried something else than was predicted."
+    if gap:
+        backend = report["environment"]["backend"]
+        return f"Measured as predicted for {backend}, and {byte_count(abs(gap))} away from the formula."
+    if _is_uniform(report):
+        return "Equal, to the byte, on every GPU."
+    return "Equal, to the byte, over all GPUs together."
+
+
+def _is_uniform(report: Report) -> bool:
+    """Whether every GPU sends the same, so that one GPU's number says it all."""
+    payload = report["measured"]["payload_bytes_by_rank"]
+    expected = report["backend_predicted"]["per_gpu_elements"]["by_rank"]
+    return bool(payload) and expected is not None and len(set(payload)) == 1 and len(set(expected)) == 1
+
+
+def _terms(report: Report) -> tuple[contexts.Term, ...]:
+    """formula = backend = measured, in bytes: of each GPU where all send the same, else of all GPUs together."""
+    uniform = _is_uniform(report)
+    payload = report["measured"]["payload_bytes_by_rank"]
+    formula, backend = _amount(report["predicted"], uniform), _amount(report["backend_predicted"], uniform)
+    scope = "each GPU" if uniform else "all GPUs together"
+    terms = [
+        contexts.Term("", thousands(formula), "B", f"the formula, {scope}", False),
+        contexts.Term(_relation(backend, formula), thousands(backend), "B",
+                      f"{report['environment']['backend']}, predicted", False),
+    ]
+    if payload is not None:
+        measured = payload[0] if uniform else sum(payload)
+        terms.append(contexts.Term(_relation(measured, backend), thousands(measured), "B", "measured on the sockets", True))
+    return tuple(terms)
+
+
+def _relation(number: float, before: float) -> Literal["equal", "differs"]:
+    return "equal" if number == before else "differs"
+
+
+def _amount(volume: Report, uniform: bool) -> float:
+    size = spec.BYTES_PER_ELEMENT[volume["dtype"]]
+    return float(volume["per_gpu_elements"]["mean"] * size if uniform else volume["total_bytes"])
+
+
+def _outlines(report: Report) -> tuple[Sequence[float], str]:
+    """Bytes predicted for each rank, and by whom: the formula where the backend departs from it, else the backend's own cut."""
+    volume = report["predicted"] if report["ideal_gap"]["bytes"] else report["backend_predicted"]
+    whose = "the formula" if report["ideal_gap"]["bytes"] else report["environment"]["backend"]
+    size = spec.BYTES_PER_ELEMENT[volume["dtype"]]
+    counts = volume["per_gpu_elements"]["by_rank"]
+    world_size = report["spec"]["P"]
+    if counts is None:
+        counts = [volume["total_elements"] / world_size] * world_size
+        whose += ", on average"
+    return [count * size for count in counts], whose
+
+
+def _bars(report: Report) -> tuple[contexts.RankBar, ...]:
+    payload = report["measured"]["payload_bytes_by_rank"]
+    if payload is None:
+        return ()
+    outlines, _ = _outlines(report)
+    longest = max([*payload, *outlines, 1])
+    return tuple(
+        contexts.RankBar(rank, _percent(outline / longest), _percent(sent / longest), sent == outline == 0, byte_count(sent))
+        for rank, (outline, sent) in enumerate(zip(outlines, payload, strict=True))
+    )
+
+
+def _bars_note(report: Report) -> str:
+    measured = report["measured"]
+    _, whose = _outlines(report)
+    return (f"An outline is what was predicted for {whose}; the fill is what the sockets counted. "
+            f"{measured['agreeing']} of {measured['repetitions']} readings agree.")
+
+
+def _percent(share: float) -> str:
+    return f"{share * FULL_WIDTH:.2f}%"
+
+
+def _matrix(matrix: Sequence[Sequence[int]] | None) -> tuple[tuple[contexts.HeatCell, ...], ...]:
+    if matrix is None:
+        return ()
+    most = max(max(row) for row in matrix)
+    return tuple(
+        tuple(contexts.HeatCell("self", "") if sender == receiver else _cell(count, most) for receiver, count in enumerate(row))
+        for sender, row in enumerate(matrix)
+    )
+
+
+def _cell(count: int, most: int) -> contexts.HeatCell:
+    """Ten steps from the smallest share to the largest; zero has no shade."""
+    return contexts.HeatCell(f"q{-(-count * SHADES // most)}" if count else "", thousands(count))
+
+
+def _wire(payload: Sequence[int] | None, wire: Sequence[int] | None) -> contexts.WireBar | None:
+    """What the headers add, over all GPUs; None where sockets could not be read."""
+    if payload is None or wire is None or sum(wire) == 0:
+        return None
+    inside, outside = sum(payload), sum(wire) - sum(payload)
+    return contexts.WireBar(
+        heading=f"On the wire, all GPUs together: {byte_count(sum(wire))}",
+        payload_width=round(WIRE_WIDTH * inside / sum(wire), 1),
+        payload_text=f"{thousands(inside)} payload",
+        protocol_text=f"{thousands(outside)} protocol",
+        title=f"{thousands(sum(wire))} bytes on the wire: {thousands(inside)} of payload, {thousands(outside)} of protocol",
+    )

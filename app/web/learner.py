@@ -1,0 +1,65 @@
+"""GET /me: what a learner has done, to read, to take away as JSON, and to delete."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+from fastapi import APIRouter, Form
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from app.learners import store
+from app.web import contexts
+from app.web.deps import Site, SiteDep, Visitor, VisitorDep, forget
+from app.web.render import counted, render
+from app.web.standing import Past, past, standing
+
+router = APIRouter()
+NOT_STORED = {"Cache-Control": "no-store"}
+
+
+class DeleteForm(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    confirm: str = Field("", max_length=10)
+
+
+@router.get("/me")
+def me(request: Request, site: SiteDep, who: VisitorDep) -> Response:
+    return render(request, _page(site, who), headers=NOT_STORED)
+
+
+@router.get("/me/export")
+def export(site: SiteDep, who: VisitorDep) -> Response:
+    """Everything kept under this browser's id, as a file."""
+    with site.database.reading() as session:
+        kept = store.export(session, who.id)
+    disposition = {"Content-Disposition": 'attachment; filename="world-size-progress.json"'}
+    return Response(json.dumps(kept, indent=2), media_type="application/json", headers=NOT_STORED | disposition)
+
+
+@router.post("/me/delete")
+def delete(request: Request, site: SiteDep, who: VisitorDep, form: Annotated[DeleteForm, Form()]) -> Response:
+    """Only with the tick. Afterwards the page says that nothing is kept, and the cookie is gone."""
+    if form.confirm != "yes":
+        return render(request, _page(site, who, unconfirmed=True), 422, NOT_STORED)
+    if who.known:
+        with site.database.erasing() as session:
+            store.delete(session, who.id)
+    return forget(request, RedirectResponse("/me", 303, headers=NOT_STORED))
+
+
+def _page(site: Site, who: Visitor, *, unconfirmed: bool = False) -> contexts.Me:
+    before = past(site, who)
+    rows = tuple(_row(site, slug, before) for slug in (lesson.slug for lesson in site.course.lessons))
+    return contexts.Me(rows, known=bool(before.attempts or before.visits), unconfirmed=unconfirmed)
+
+
+def _row(site: Site, slug: str, before: Past) -> contexts.ProgressRow:
+    lesson = site.course.lesson(slug)
+    assert lesson is not None
+    here = standing(lesson, before)
+    tries = len(before.of(slug).attempts)
+    return contexts.ProgressRow(slug, lesson.title, f"{sum(here.sections)} of {len(here.sections)}",
+                                f"{here.right} of {here.questions}", counted(tries, "try", "tries"))

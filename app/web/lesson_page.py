@@ -1,0 +1,114 @@
+"""A lesson as one learner sees it at one address: what fills its slots, its rail, and the whole page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import Response
+
+from app.course.model import Lesson
+from app.course.render import render_section
+from app.web import contexts
+from app.web import figures as figure_pages
+from app.web.deps import Site, Visitor, remember
+from app.web.experiments import experiment_view
+from app.web.guesses import Kept, prediction_view, recall_view
+from app.web.questions import TRY_PREFIX, question_view
+from app.web.render import fragment, is_htmx, render
+from app.web.standing import Past, past, standing, unreached
+
+Slip = contexts.Question | contexts.Prediction  # a form that came back with a message
+
+
+@dataclass(frozen=True)
+class PageEmbed:
+    """Fills the slots of a lesson for one learner and one address."""
+
+    site: Site
+    request: Request
+    lesson: Lesson
+    who: Visitor
+    past: Past
+    kept: Kept
+    slip: Slip | None = None
+
+    def figure(self, name: str, params: Mapping[str, str]) -> str:
+        return figure_pages.embedded(self.request, self.lesson.slug, name, params)
+
+    def question(self, question_id: str) -> str:
+        if isinstance(self.slip, contexts.Question) and self.slip.id == question_id:
+            return self._html(self.slip)
+        question = self.lesson.find_question(question_id)
+        assert question is not None, "load_course has checked every slot"
+        return self._html(question_view(self.lesson, question, self.who, self.past.attempts, self.request.query_params))
+
+    def experiment(self, experiment_id: str) -> str:
+        experiment = self.lesson.find_experiment(experiment_id)
+        assert experiment is not None, "load_course has checked every slot"
+        return self._html(experiment_view(experiment, self.site.settings.runs))
+
+    def prediction(self, prediction_id: str) -> str:
+        if isinstance(self.slip, contexts.Prediction) and self.slip.id == prediction_id:
+            return self._html(self.slip)
+        return self._html(prediction_view(self.request, self.lesson, prediction_id, self.kept))
+
+    def recall(self, prediction_id: str) -> str:
+        return self._html(recall_view(self.lesson, prediction_id, self.kept))
+
+    def _html(self, context: contexts.Context) -> str:
+        return fragment(self.site.environment, context)
+
+
+def show_lesson(
+    request: Request, site: Site, lesson: Lesson, who: Visitor, slip: Slip | None = None
+) -> Response:
+    """The whole page; with a `slip`, or with values in the address that no figure takes, as 422 with messages beside them."""
+    before = past(site, who)
+    kept = Kept.read(site, who, lesson)
+    embed = PageEmbed(site, request, lesson, who, before.of(lesson.slug), kept, slip)
+    ahead = unreached(lesson, before)
+    sections = tuple(
+        contexts.SectionView(section.slug, section.title, Markup(render_section(section, embed)),
+                             f"/lessons/{lesson.slug}/visits" if section.slug in ahead else "")
+        for section in lesson.sections
+    )
+    rail = rail_view(site, lesson, before)
+    page = contexts.LessonPage(
+        lesson.slug, lesson.title, lesson.question, _marked(lesson.objectives_html), _marked(lesson.out_of_scope_html),
+        sections, rail.items, rail.number, rail.count, _next(site, lesson),
+    )
+    figures_fail = figure_pages.has_errors(request, lesson.figures, known=TRY_PREFIX)
+    return render(request, page, 422 if slip or figures_fail else 200)
+
+
+def show_slip(request: Request, site: Site, lesson: Lesson, who: Visitor, slip: Slip) -> Response:
+    """422: the form with a message, alone for htmx, else in its page."""
+    response = render(request, slip, 422) if is_htmx(request) else show_lesson(request, site, lesson, who, slip)
+    return remember(request, response, who)
+
+
+def rail_view(site: Site, lesson: Lesson, before: Past) -> contexts.Rail:
+    """The seven sections; the first that is not done is where the learner is now."""
+    done = standing(lesson, before).sections
+    now = done.index(False) if False in done else len(done) - 1
+    items = tuple(
+        contexts.RailItem(section.slug, section.title, "now" if number == now else "done" if done[number] else "todo")
+        for number, section in enumerate(lesson.sections)
+    )
+    entry = site.course.entry(lesson.slug)
+    assert entry is not None
+    return contexts.Rail(items, entry.number, len(site.course.entries))
+
+
+def _next(site: Site, lesson: Lesson) -> contexts.NextLesson | None:
+    entry = site.course.after(lesson.slug)
+    if entry is None:
+        return None
+    return contexts.NextLesson("" if entry.coming else entry.slug, entry.number, entry.title, entry.question)
+
+
+def _marked(texts: tuple[str, ...]) -> tuple[Markup, ...]:
+    return tuple(Markup(text) for text in texts)
