@@ -29,7 +29,8 @@ def ring_all_reduce(s: int, P: int) -> Fraction:
 
         sent = 2 (P - 1) / P * s
 
-    A mean over the P GPUs; each sends exactly this where the buffer is cut into P equal chunks. Raises ValueError if s < 0 or P < 1.
+    A mean over the P GPUs; each sends exactly this where the buffer is cut into P equal chunks.
+    Raises ValueError if s < 0 or P < 1.
     """
     return ring_factor(P) * whole("s", s, 0)
 

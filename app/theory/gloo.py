@@ -20,8 +20,8 @@ def all_reduce_by_rank(s: int, P: int) -> tuple[int, ...]:
         block[k] = s - 2 k c limited to 0 .. 2 c         c = ceil(s / (2 P)), the segment
 
     gloo cuts the buffer in 2 P segments, two a rank; the last ones may be short or empty, so a small buffer is cut very
-    unevenly: s = 4 on P = 4 sends 6, 4, 6, 8. Only if 2 P divides s do all send the same. The total is 2 (P - 1) s for every s. Holds while `cut_is_known(s, P)`.
-    Raises ValueError if s < 0 or P < 1.
+    unevenly: s = 4 on P = 4 sends 6, 4, 6, 8. Only if 2 P divides s do all send the same. The total is 2 (P - 1) s for
+    every s. Holds while `cut_is_known(s, P)`. Raises ValueError if s < 0 or P < 1.
     """
     block = all_reduce_blocks(s, P)
     return tuple(2 * s - block[rank - 1] - block[rank] if P > 1 else 0 for rank in range(P))

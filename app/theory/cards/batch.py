@@ -113,7 +113,7 @@ CARDS = (
     card(
         flops.utilisation,
         "Share of peak",
-        r"\frac{R}{R_{\text{peak}}}",
+        r"\frac{\Phi}{\Phi_{\text{peak}}}",
         unit="",
         scope=NO_SCOPE,
         assumes=("Both rates count the same operations, at the same dtype.",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.theory import data_parallel
 from app.theory.cards.card import NO_SCOPE, PER_GPU, TOGETHER, card
-from app.theory.cards.sources import DDP, DDP_NO_SYNC, RING, at, derived
+from app.theory.cards.sources import DDP, DDP_NO_SYNC, LINEAR, RING, at, derived
 
 _GRADIENT = at(DDP, "section 3.2, gradient reduction")
 _ONE_SYNC = "One all-reduce of the whole gradient a step, as a ring."
@@ -20,7 +20,7 @@ CARDS = (
         scope=NO_SCOPE,
         assumes=(_TOY,),
         breaks="Biases add H a layer. A Transformer layer has about 12 H^2 parameters.",
-        sources=(derived(at(DDP, "section 2, the model replica")),),
+        sources=(derived(LINEAR),),
     ),
     card(
         data_parallel.volume,

@@ -23,6 +23,10 @@ DDP_NO_SYNC = Source(
     "PyTorch documentation, DistributedDataParallel.no_sync",
     "https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html",
 )
+LINEAR = Source("PyTorch documentation, torch.nn.Linear", "https://docs.pytorch.org/docs/stable/generated/torch.nn.Linear.html")
+FULLY_SHARD = Source(
+    "PyTorch documentation, fully_shard (FSDP2)", "https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html"
+)
 DTYPES = Source("PyTorch documentation, torch.dtype", "https://docs.pytorch.org/docs/stable/tensor_attributes.html")
 SI_PREFIXES = Source("NIST, Prefixes for binary multiples", "https://physics.nist.gov/cuu/Units/binary.html")
 MEGATRON = Source("Shoeybi et al. 2019, Megatron-LM", "https://arxiv.org/abs/1909.08053")

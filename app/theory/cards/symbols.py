@@ -15,7 +15,10 @@ _TABLE = (
     Symbol("s", "s", "elements of the full buffer", "elements"),
     Symbol("elements", "e", "how many numbers", "elements"),
     Symbol(
-        "dtype", "w", "type of each number, which sets its bytes: fp64 8, fp32 4, bf16 and fp16 2, fp8 1", "bytes per element"
+        "dtype",
+        "b_{\\text{dtype}}",
+        "type of each number, which sets its bytes: fp64 8, fp32 4, bf16 and fp16 2, fp8 1",
+        "bytes per element",
     ),
     Symbol("byte_count", "N_{\\text{bytes}}", "how many bytes", "bytes"),
     Symbol("params", "\\Psi", "parameters of the model", "parameters"),
@@ -46,7 +49,7 @@ _TABLE = (
     Symbol("increment", "\\Delta G", "sequences added each time the batch grows", "sequences"),
     Symbol("samples", "N_{\\text{samples}}", "how many training samples (sequences)", "sequences"),
     Symbol("increments", "k", "times the batch grows", "times"),
-    Symbol("achieved", "R", "rate that the job reaches", "FLOP per second"),
-    Symbol("peak", "R_{\\text{peak}}", "rate that the hardware could reach, in the same unit", "FLOP per second"),
+    Symbol("achieved", "\\Phi", "rate that the job reaches", "FLOP per second"),
+    Symbol("peak", "\\Phi_{\\text{peak}}", "rate that the hardware could reach, in the same unit", "FLOP per second"),
 )
 SYMBOLS: dict[str, Symbol] = {symbol.name: symbol for symbol in _TABLE}

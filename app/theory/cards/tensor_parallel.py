@@ -240,7 +240,7 @@ _TRANSFORMER = (
         unit="elements",
         scope=PER_GPU,
         assumes=(_LAYER, "Six all-reduces; the ring factor is rounded up to 2."),
-        breaks="On 8 GPUs it is an eighth too high. The paper leaves the batch size out of T.",
+        breaks="On 8 GPUs it is a seventh too high. The paper leaves the batch size out of T.",
         sources=(at(ZERO, "section 8"),),
     ),
     card(

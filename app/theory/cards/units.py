@@ -10,7 +10,7 @@ CARDS = (
     card(
         units.bytes,
         "Bytes of a number of elements",
-        r"\text{bytes} = e \cdot w",
+        r"\text{bytes} = e \cdot b_{\text{dtype}}",
         unit="bytes",
         scope=NO_SCOPE,
         assumes=("Every element has the same dtype.", "Only payload counts: no message headers."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.theory import zero
 from app.theory.cards.card import HELD, NO_SCOPE, PER_GPU, card
-from app.theory.cards.sources import FSDP, RING, ZERO, at, derived
+from app.theory.cards.sources import FSDP, FULLY_SHARD, RING, ZERO, at, derived
 
 _RING = "Gathers and reductions run as rings; P divides every buffer, else this is the mean over GPUs."
 _ONE_MICRO_STEP = "One micro-step an optimizer step."
@@ -80,7 +80,7 @@ _VOLUMES = (
         unit="elements",
         scope=PER_GPU,
         assumes=("The ring factor is rounded up to 1 a pass.", _ONE_MICRO_STEP),
-        breaks="On 8 GPUs it is an eighth too high.",
+        breaks="On 8 GPUs it is a seventh too high.",
         sources=(_STAGE_3,),
     ),
     card(
@@ -91,7 +91,7 @@ _VOLUMES = (
         scope=PER_GPU,
         assumes=("One all-gather serves forward and backward (no reshard after forward).", _RING),
         breaks="The whole model is in memory between forward and backward. " + _GLOO,
-        sources=(at(FSDP, "section 3.3"),),
+        sources=(FULLY_SHARD,),
     ),
     card(
         zero.data_parallel_bytes,
@@ -167,7 +167,7 @@ _MEMORY = (
         scope=NO_SCOPE,
         assumes=("A weight of H x H, cut by rows over P GPUs.",),
         breaks="4 rows on 8 GPUs travel as 8 rows: twice the weight.",
-        sources=(derived(at(FSDP, "section 3.2.1")),),
+        sources=(derived(FULLY_SHARD),),
     ),
     card(
         zero.state_bytes_per_param,
