@@ -3,6 +3,7 @@
     data_parallel.volume                              takes P, L and H from what the lesson gives
     data_parallel.volume P=8                          the same with another P
     data_parallel.volume P=before                     P is the given called `before`
+    collectives.ring_all_reduce s=data_parallel.params   s is what another formula gives
     data_parallel.volume - pipeline_parallel.taught_volume m=1
 
 Operators are + - * / between blanks; * and / bind more tightly. There are no brackets: what needs them is a formula.
@@ -20,12 +21,14 @@ from decimal import ROUND_HALF_UP, Decimal, localcontext
 from fractions import Fraction
 
 from app.theory import FORMULAS, evaluate
+from app.theory.formula import Formula
 
 Value = Fraction | int | float
 Given = Mapping[str, Value]
 
 _NUMBER = re.compile(r"-?[0-9][0-9_]*(\.[0-9]+)?")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_FORMULA = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+")
 _OPERATORS: dict[str, Callable[[Value, Value], Value]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": lambda a, b: _divided(a, b),
 }
@@ -54,36 +57,43 @@ class Call:
         if formula is None:
             raise ExpressionFault(f"there is no formula {self.formula!r}.", f"Known are {', '.join(FORMULAS)}.")
         try:
-            return evaluate(self.formula, self._arguments(inspect.signature(formula.function).parameters, given))
+            return evaluate(self.formula, self._arguments(formula, given))
         except ValueError as error:
             if isinstance(error, ExpressionFault):
                 raise
             raise ExpressionFault(f"{self.formula} has no value here: {error}.", "Give it numbers that it allows.") from None
 
-    def _arguments(self, parameters: Mapping[str, inspect.Parameter], given: Given) -> dict[str, Value | str]:
+    def _arguments(self, formula: Formula, given: Given) -> dict[str, Value | str]:
         named = dict(self.arguments)
-        unknown = [name for name in named if name not in parameters]
+        wanted = [symbol.name for symbol in formula.symbols]
+        unknown = [name for name in named if name not in wanted]
         if unknown:
-            raise ExpressionFault(f"{self.formula} does not take {', '.join(unknown)}.", f"It takes {', '.join(parameters)}.")
-        values: dict[str, Value | str] = {}
-        for name, parameter in parameters.items():
-            if name in named:
-                values[name] = self._argument(name, named[name], given, takes_words="str" in str(parameter.annotation))
-            elif name in given:
-                values[name] = given[name]
-            elif parameter.default is inspect.Parameter.empty:
-                raise ExpressionFault(f"{self.formula} needs {name}.", f"Write {name}=... after it, or give {name} in lesson.yaml.")
-        return values
+            raise ExpressionFault(f"{self.formula} does not take {', '.join(unknown)}.", f"It takes {', '.join(wanted)}.")
+        absent = [name for name in wanted if name not in named and name not in given]
+        if absent:
+            raise ExpressionFault(f"{self.formula} needs {', '.join(absent)}.",
+                                  f"Write {absent[0]}=... after it, or give {absent[0]} in lesson.yaml.")
+        words = _parameters_of_words(formula)
+        return {name: self._argument(name, named[name], given, takes_words=name in words) if name in named else given[name]
+                for name in wanted}
 
     def _argument(self, name: str, written: str, given: Given, *, takes_words: bool) -> Value | str:
         if _NUMBER.fullmatch(written):
             return exact(written)
         if written in given:
             return given[written]
+        if _FORMULA.fullmatch(written):
+            return Call(written, ()).value(given)
         if takes_words:
             return written
         raise ExpressionFault(f"{name}={written}: nothing is given by the name {written}.",
                               f"Write a number, or one of {', '.join(given) or 'the names under given'}.")
+
+
+def _parameters_of_words(formula: Formula) -> set[str]:
+    """Arguments such as a dtype, which are words and not numbers."""
+    parameters = inspect.signature(formula.function).parameters.values()
+    return {parameter.name for parameter in parameters if "str" in str(parameter.annotation)}
 
 
 @dataclass(frozen=True)
@@ -102,7 +112,7 @@ class Name:
 class Constant:
     """A number that stands in the expression itself."""
 
-    number: Fraction
+    number: int | Fraction
 
     def value(self, given: Given) -> Value:
         return self.number
@@ -177,7 +187,7 @@ def _term(word: str) -> Call | Name | Constant:
         return Constant(exact(word))
     if _NAME.fullmatch(word):
         return Name(word)
-    if re.fullmatch(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+", word):
+    if _FORMULA.fullmatch(word):
         return Call(word, ())
     raise ExpressionFault(f"{word!r} is neither a formula, a given nor a number.",
                           "Name a formula with its numbers, as in data_parallel.volume P=8.")
@@ -192,9 +202,10 @@ def _with_argument(call: Call, word: str) -> Call:
     return Call(call.formula, (*call.arguments, (name, value)))
 
 
-def exact(written: str) -> Fraction:
-    """A decimal number as the fraction it is: 1.1 is 11/10."""
-    return Fraction(written.replace("_", ""))
+def exact(written: str) -> int | Fraction:
+    """A decimal number as what it is: 8 is an int, 1.1 is 11/10."""
+    number = Fraction(written.replace("_", ""))
+    return int(number) if number.denominator == 1 else number
 
 
 def simplest(value: Value) -> Value:
