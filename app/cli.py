@@ -64,24 +64,20 @@ def measure(given: argparse.Namespace) -> int:
     """A real run beside its prediction."""
     settings = Settings.load(max_world_size=given.max_world_size, run_seconds=given.run_seconds)
     experiment = experiment_from_arguments(given.strategy, given)
-    spec = RunSpec(P=given.P, experiments=(experiment,), repetitions=given.repetitions, time_limit_seconds=settings.run_seconds)
+    spec = RunSpec(P=given.P, experiments=(experiment,), time_limit_seconds=settings.run_seconds)
     _refuse(run_faults(spec, settings.max_world_size))
-    with LocalLauncher(extra_strategies=given.extra_strategies) as launcher:
-        result = _run(launcher, spec)
-    _print(given, results.result_json(result), texts.measurement(result))
-    return HELD if result.holds else MISSED
-
-
-def _run(launcher: LocalLauncher, spec: RunSpec) -> results.Result:
     progress = terminal.Progress()
     progress.show("starting torch")
     try:
-        report = launcher.run(spec, on_event=lambda event: progress.show(texts.progress(event)))
+        with LocalLauncher() as launcher:
+            report = launcher.run(spec, on_event=lambda event: progress.show(texts.progress(event)))
     except RunEnded as ended:
         raise _failure(ended) from ended
     finally:
         progress.clear()
-    return results.compare(report)[0]
+    result = results.compare(report)[0]
+    _print(given, results.result_json(result), texts.measurement(result))
+    return HELD if result.holds else MISSED
 
 
 def _failure(ended: RunEnded) -> AppError:
@@ -94,10 +90,11 @@ def verify_all(given: argparse.Namespace) -> int:
     """Published figures, then every strategy over the grid of settings."""
     settings = Settings.load()
     checks = published.check_all()
+    largest = min(given.max_world_size or settings.max_world_size, settings.max_world_size)
     cells: list[verify.Cell] = []
     progress = terminal.Progress()
     with LocalLauncher() as launcher:
-        for world_size in range(1, min(given.max_world_size or settings.max_world_size, settings.max_world_size) + 1):
+        for world_size in range(1, largest + 1):
             experiments = verify.grid(world_size)
             if given.quick:
                 experiments = verify.quick(experiments, given.seed, world_size)
@@ -107,7 +104,7 @@ def verify_all(given: argparse.Namespace) -> int:
             )
             progress.clear()
     rows = verify.summary(cells)
-    holds = all(row.holds for row in rows) and all(check.holds for check in checks)
+    holds = all(row.holds for row in rows) and all(check.holds for topic in checks.values() for check in topic)
     _print(given, texts.verification_json(checks, rows, cells, holds), texts.verification(checks, rows, cells))
     return HELD if holds else MISSED
 
@@ -128,7 +125,8 @@ def formula(given: argparse.Namespace) -> int:
         value = evaluate(given.name, values)
     except ValueError as error:
         raise _Misused(str(error)) from error
-    _print(given, {**texts.formula_json(chosen), "given": values, "value": texts.plain(value)}, texts.formula_value(chosen, value))
+    data = {**texts.formula_json(chosen), "given": values, "value": texts.plain(value)}
+    _print(given, data, texts.formula_value(chosen, value))
     return HELD
 
 
@@ -178,10 +176,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--repetitions", type=int, default=3, metavar="N", help="readings that must agree (default 3)")
     parser.add_argument("--run-seconds", type=float, metavar="S", help="time limit (default 60)")
     parser.add_argument("--max-world-size", type=int, metavar="N", help="largest P that may run here")
-    parser.add_argument("--extra-strategies", metavar="MODULE", help=argparse.SUPPRESS)
 
 
 if __name__ == "__main__":

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
-from app.published import Check
 from app.runs.launch import Event
 from app.runs.results import Result, explain, number, result_json
 from app.runs.verify import Cell, Row
 from app.terminal import grouped, table
 from app.theory import FORMULAS, Formula, Number
+from app.theory.published import Check
 from app.theory.units import BYTES_PER_ELEMENT
 from app.theory.volume import Volume
 from kernels.spec import STRATEGY_SPECS
@@ -32,8 +33,9 @@ def setting(result: Result) -> str:
 
 def prediction(result: Result) -> str:
     """Setting, the two predictions side by side, the gap between them."""
-    rows = [_volume_row("the lesson's formula", result.prediction.taught), _volume_row("as this backend runs it", result.prediction.exact)]
-    return "\n".join(filter(None, [setting(result), "", _volumes(rows), "", _by_rank(result), *_wrapped(explain(result))]))
+    rows = [_volume_row("the lesson's formula", result.prediction.taught),
+            _volume_row("as this backend runs it", result.prediction.exact)]
+    return _paragraphs(setting(result), _volumes(rows), _by_rank(result), _wrapped(explain(result)))
 
 
 def measurement(result: Result) -> str:
@@ -45,25 +47,25 @@ def measurement(result: Result) -> str:
             _volume_row(f"as {environment.backend} runs it", result.prediction.exact)]
     measured = report.payload_bytes_by_rank
     if measured is not None:
-        size = BYTES_PER_ELEMENT[report.dtype]
-        rows.append(["measured", _elements(sum(measured) / size / result.prediction.exact.active_gpus),
-                     _elements(sum(measured) / size), grouped(sum(measured))])
+        elements = Fraction(sum(measured), BYTES_PER_ELEMENT[report.dtype])
+        per_gpu = elements / result.prediction.exact.active_gpus
+        rows.append(["measured", grouped(per_gpu), grouped(elements), grouped(sum(measured))])
     how = (f"{report.agreeing} of {report.repetitions} readings agree. {environment.transport}, {environment.backend}, torch "
-           f"{environment.torch}; a step took {report.step_seconds * 1000:.2f} ms; launch {environment.launcher}.")
+           f"{environment.torch}, started by {environment.launcher}; a step took {report.step_seconds * 1000:.1f} ms.")
     verdict = f"{result.verdict}: {explain(result)}"
-    return "\n".join([setting(result), "", _volumes(rows), "", _by_rank(result), _matrix(result), *_wrapped(how), "", *_wrapped(verdict)])
+    return _paragraphs(setting(result), _volumes(rows), _by_rank(result), _matrix(result), _wrapped(how), _wrapped(verdict))
+
+
+def _paragraphs(*parts: str) -> str:
+    return "\n\n".join(filter(None, parts))
 
 
 def _volume_row(name: str, volume: Volume) -> list[str]:
-    return [name, _elements(volume.mean), _elements(volume.total), grouped(volume.total * BYTES_PER_ELEMENT["fp32"])]
-
-
-def _elements(value: Any) -> str:
-    return grouped(value) if not isinstance(value, float) else f"{value:,.2f}".removesuffix(".00")
+    return [name, grouped(volume.mean), grouped(volume.total), grouped(volume.total * BYTES_PER_ELEMENT["fp32"])]
 
 
 def _volumes(rows: Sequence[Sequence[str]]) -> str:
-    return table(rows, ("", "elements sent by each GPU", "by all GPUs together", "bytes by all (fp32)"))
+    return table(rows, ("elements sent", "by each active GPU, mean", "by all GPUs together", "in bytes (fp32)"))
 
 
 def _by_rank(result: Result) -> str:
@@ -80,7 +82,7 @@ def _by_rank(result: Result) -> str:
                 rows.append([name, *(grouped(value) for value in values)])
     if not rows:
         return ""
-    return table(rows, ("bytes sent by rank", *(str(rank) for rank in range(len(rows[0]) - 1)))) + "\n"
+    return table(rows, ("bytes sent by rank", *(str(rank) for rank in range(len(rows[0]) - 1))))
 
 
 def _matrix(result: Result) -> str:
@@ -89,11 +91,11 @@ def _matrix(result: Result) -> str:
         return ""
     rows = [[f"from rank {sender}", *("." if receiver == sender else grouped(value) for receiver, value in enumerate(row))]
             for sender, row in enumerate(matrix)]
-    return table(rows, ("payload bytes", *(f"to {receiver}" for receiver in range(len(matrix))))) + "\n"
+    return table(rows, ("payload bytes", *(f"to {receiver}" for receiver in range(len(matrix)))))
 
 
-def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH)
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, WIDTH)
 
 
 def progress(event: Event) -> str:
@@ -105,46 +107,52 @@ def progress(event: Event) -> str:
     return f"{phase}{strategy}{repetition}"
 
 
-def verification(checks: Sequence[Check], rows: Sequence[Row], cells: Sequence[Cell]) -> str:
+Checks = Mapping[str, Sequence[Check]]
+
+
+def verification(published: Checks, rows: Sequence[Row], cells: Sequence[Cell]) -> str:
     """Published figures by topic, strategies by row, then each miss on its own line."""
-    topics = sorted({check.topic for check in checks})
-    published = [[topic, *_tally([check.holds for check in checks if check.topic == topic])] for topic in topics]
+    topics = [[topic, str(sum(check.holds for check in checks)), str(len(checks))] for topic, checks in published.items()]
     runs = [[row.strategy, str(row.cells), str(row.equal), str(row.differs), str(row.inconclusive), str(row.failed),
              ", ".join(row.gaps) or "-"] for row in rows]
-    misses = [f"published {check.id}: ours {check.ours:.10g}, printed {check.expected:.10g} ({check.source})"
-              for check in checks if not check.holds]
-    misses += [_miss(cell) for cell in cells if not cell.holds]
+    misses = [_published_miss(check) for checks in published.values() for check in checks if not check.holds]
+    misses += [_run_miss(cell) for cell in cells if not cell.holds]
     parts = [
-        table(published, ("published figures", "reproduced", "of")),
-        table(runs, ("real runs", "cells", "equal", "differs", "inconclusive", "failed", "causes of the gap to the formula")),
+        table(topics, ("published figures", "reproduced", "of")),
+        table(runs, ("real runs", "cells", "equal", "differs", "inconclusive", "failed", "why backend and formula differ")),
         "\n".join(misses),
         "Everything holds." if not misses else f"{len(misses)} did not hold.",
     ]
     return "\n\n".join(filter(None, parts))
 
 
-def _tally(holds: Sequence[bool]) -> list[str]:
-    return [str(sum(holds)), str(len(holds))]
+def _published_miss(check: Check) -> str:
+    return f"{check.row_id}: {check.formula} gives {float(check.ours):.10g}, not {check.expected:.10g} ({check.source})"
 
 
-def _miss(cell: Cell) -> str:
+def _run_miss(cell: Cell) -> str:
     if cell.result is None:
         return f"P = {cell.P}, {cell.experiment.strategy}: {cell.failure}"
     return f"{setting(cell.result)}: {cell.result.verdict}. {explain(cell.result)}"
 
 
-def verification_json(checks: Sequence[Check], rows: Sequence[Row], cells: Sequence[Cell], holds: bool) -> dict[str, Any]:
+def verification_json(published: Checks, rows: Sequence[Row], cells: Sequence[Cell], holds: bool) -> dict[str, Any]:
     """Everything that was checked, cell by cell."""
     return {
         "holds": holds,
-        "published": [{"id": check.id, "formula": check.formula, "expected": check.expected, "ours": check.ours,
-                       "holds": check.holds, "source": check.source} for check in checks],
+        "published": [_check_json(check) for checks in published.values() for check in checks],
         "strategies": [{"strategy": row.strategy, "cells": row.cells, "equal": row.equal, "differs": row.differs,
                         "inconclusive": row.inconclusive, "failed": row.failed, "causes": list(row.gaps)} for row in rows],
         "reports": [result_json(cell.result) for cell in cells if cell.result is not None],
         "failures": [{"P": cell.P, "strategy": cell.experiment.strategy, "message": cell.failure}
                      for cell in cells if cell.result is None],
     }
+
+
+def _check_json(check: Check) -> dict[str, Any]:
+    return {"id": check.row_id, "formula": check.formula, "expected": check.expected, "ours": plain(check.ours),
+            "unit": check.unit, "holds": check.holds, "published": check.is_published, "reason": check.reason,
+            "source": check.source}
 
 
 def formula_list() -> str:

@@ -103,7 +103,8 @@ def _verdict_sentence(result: Result) -> str:
     if report is None:
         return ""
     if verdict is Verdict.EQUAL:
-        return f"Measured on the sockets: {_byte_total(result.prediction.exact):,} bytes, exactly as predicted for this backend."
+        total = _byte_total(result.prediction.exact)
+        return f"Measured on the sockets: {total:,} bytes, exactly as predicted for this backend."
     measured = report.payload_bytes_by_rank
     if measured is None:
         return f"No verdict: {report.note}."
