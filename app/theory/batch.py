@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from app.theory.checks import divides, whole
+from app.theory.checks import quotient, whole
 
 
 def global_batch(b: int, A: int, d: int) -> int:
@@ -14,7 +14,7 @@ def global_batch(b: int, A: int, d: int) -> int:
 
 def replicas(P: int, t: int, c: int, p: int) -> int:
     """Copies of the model that see different data: P / (t c p). Raises ValueError if t c p does not divide P."""
-    return divides("t * c * p", whole("t", t) * whole("c", c) * whole("p", p), "P", whole("P", P))
+    return quotient("t * c * p", whole("t", t) * whole("c", c) * whole("p", p), "P", whole("P", P))
 
 
 def global_batch_of_world(P: int, t: int, c: int, p: int, b: int, A: int) -> int:
@@ -28,7 +28,7 @@ def num_micro_batches(batch: int, b: int, d: int) -> int:
     The same number is called accumulation steps outside a pipeline. Raises ValueError if b d does not divide batch.
     Source: Narayanan et al. 2021, arXiv 2104.04473, section 3.1.
     """
-    return divides("b * d", whole("b", b) * whole("d", d), "batch", whole("batch", batch))
+    return quotient("b * d", whole("b", b) * whole("d", d), "batch", whole("batch", batch))
 
 
 def micro_batch_weight(A: int, d: int) -> Fraction:
@@ -49,7 +49,7 @@ def sequences_of_tokens(tokens: int, sequence: int) -> Fraction:
 def rampup_increments(start: int, batch: int, increment: int) -> int:
     """Times the batch grows on its way from start to batch: (batch - start) / increment."""
     growth = whole("batch", batch, whole("start", start)) - start
-    return divides("increment", whole("increment", increment), "batch - start", growth)
+    return quotient("increment", whole("increment", increment), "batch - start", growth)
 
 
 def rampup_samples_per_increment(samples: int, increments: int) -> int:

@@ -21,7 +21,7 @@ def positive(name: str, value: object) -> Fraction | int | float:
     return value
 
 
-def divides(divisor_name: str, divisor: int, name: str, value: int) -> int:
+def quotient(divisor_name: str, divisor: int, name: str, value: int) -> int:
     """value / divisor. Raises ValueError where that is not a whole number."""
     if value % divisor:
         raise ValueError(f"{name} = {value}: must be a multiple of {divisor_name} = {divisor}")

@@ -11,6 +11,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from app.theory.checks import whole
+from kernels.schedule import chunk_sizes
 
 
 def ring_factor(P: int) -> Fraction:
@@ -108,13 +109,13 @@ def padded_length(s: int, P: int) -> int:
     return padded_chunk(s, P) * P
 
 
-# How our own ring cuts a buffer and who sends which chunk. kernels.schedule holds the plan itself; a test sums it.
+# How our own collectives cut a buffer and who sends what, as closed forms: quick for thousands of GPUs, where the plans of
+# kernels.schedule have P^2 messages. A test sums those plans and finds the same.
 
 
 def balanced_chunks(s: int, P: int) -> tuple[int, ...]:
     """Sizes of P chunks of s elements: s // P each, the first s % P one longer."""
-    quotient, longer = divmod(whole("s", s, 0), whole("P", P))
-    return tuple(quotient + (k < longer) for k in range(P))
+    return chunk_sizes(whole("s", s, 0), whole("P", P))
 
 
 def own_reduce_scatter_by_rank(s: int, P: int) -> tuple[int, ...]:
@@ -150,7 +151,7 @@ def tree_broadcast_by_rank(s: int, P: int) -> tuple[int, ...]:
         round i = 0, 1, ...: every rank r < 2^i sends s elements to r + 2^i, where that is below P
 
     So rank 0 sends ceil(log2 P) times; P = 4 sends 2 s, s, 0, 0. The total is (P - 1) s.
-    gloo takes the same tree (gloo/broadcast.cc; measured).
+    gloo takes the same tree (gloo/broadcast.cc; measured for P = 3 to 8).
     """
     whole("s", s, 0)
     messages = [0] * whole("P", P)

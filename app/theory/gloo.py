@@ -1,7 +1,7 @@
 """What gloo sends, rank by rank, as its own code cuts a buffer.
 
-Measured with the kernel's TCP counters on PyTorch 2.13 (fp64 minus fp32, P = 2..8, lengths 1 to 513) and held equal to
-the byte by the tests that run real processes. gloo is the backend of the runs on CPU.
+Measured with the kernel's TCP counters on PyTorch 2.13 (payload = fp64 minus fp32, P = 2 to 8, short and odd lengths) and
+equal to the byte, rank by rank. gloo is the backend of the runs on CPU.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from app.theory.checks import divides, positive, whole
+from app.theory.checks import positive, quotient, whole
 
 
 def ring_all_reduce_seconds(P: int, n: int, alpha: float, B: float) -> float:
@@ -66,7 +66,7 @@ def nccl_tree_microseconds(P: int, nodes: int, base: float, hardware: float, net
     Inside a node the tree is a chain, between nodes a binary tree. The tuner's extra `latencyInter` is left out.
     Raises ValueError if nodes does not divide P, or a latency is not above 0. Source: NVIDIA/nccl, src/graph/tuning.cc.
     """
-    local = divides("nodes", whole("nodes", nodes), "P", whole("P", P))
+    local = quotient("nodes", whole("nodes", nodes), "P", whole("P", P))
     for name, value in (("base", base), ("hardware", hardware), ("network", network)):
         positive(name, value)
     return base + 2 * ((local - 1) * hardware + math.log2(nodes) * network)
@@ -80,7 +80,7 @@ def nccl_ring_microseconds(P: int, nodes: int, base: float, hardware: float, ove
     Of the 2 (P - 1) steps, 2 nodes cross the network. The tuner's extra `latencyInter` is left out.
     Raises ValueError if nodes < 2 or does not divide P, or a latency is not above 0. Source: src/graph/tuning.cc.
     """
-    divides("nodes", whole("nodes", nodes, 2), "P", whole("P", P))
+    quotient("nodes", whole("nodes", nodes, 2), "P", whole("P", P))
     for name, value in (("base", base), ("hardware", hardware), ("overhead", overhead), ("network", network)):
         positive(name, value)
     return base + (2 * (P - 1) - 2 * nodes) * max(hardware, overhead) + 2 * nodes * network

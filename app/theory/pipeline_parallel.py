@@ -18,12 +18,6 @@ def idle_gpus(P: int, L: int) -> int:
     return whole("P", P) - stages(P, L)
 
 
-def stage_layers(P: int, L: int) -> tuple[int, ...]:
-    """Layers of each stage, contiguous: L // S each, the first L % S one more. L = 6 on P = 4 gives 2, 2, 1, 1."""
-    count = stages(P, L)
-    return tuple(L // count + (stage < L % count) for stage in range(count))
-
-
 def boundary_volume(H: int, T: int, m: int) -> int:
     """Elements that cross one boundary in one direction in a step: m T H."""
     return whole("m", m) * whole("T", T) * whole("H", H)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from app.theory.checks import divides, whole
+from app.theory.checks import whole
 from app.theory.collectives import all_gather, ring_all_reduce, ring_all_reduce_padded
 
 # All-reduces of T x H activations in one Transformer layer: after attention and after the MLP.
@@ -176,7 +176,7 @@ def sequence_parallel_regather_volume(T: int, H: int, t: int) -> Fraction:
 def _pairs(L: int) -> int:
     if whole("L", L) % 2:
         raise ValueError(f"L = {L}: layers come in pairs, a column split and then a row split, so L must be even")
-    return divides("2", 2, "L", L)
+    return L // 2
 
 
 def _activations(T: int, H: int) -> int:

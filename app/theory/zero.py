@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from app.theory.checks import divides, whole
+from app.theory.checks import quotient, whole
 from app.theory.collectives import all_gather, padded_chunk, padded_length, reduce_scatter, ring_all_reduce
 
 
@@ -76,7 +76,7 @@ def hybrid_cross_host_volume(params: int, P: int, F: int) -> Fraction:
     Inside a host the shards are gathered and reduced; between hosts each GPU all-reduces its gradient shard.
     Raises ValueError if F does not divide P. Derived; Zhao et al. 2023, section 3.2.2, prints an approximation.
     """
-    copies = divides("F", whole("F", F), "P", whole("P", P))
+    copies = quotient("F", whole("F", F), "P", whole("P", P))
     return Fraction(2 * (copies - 1), copies) * Fraction(whole("params", params, 0), F)
 
 

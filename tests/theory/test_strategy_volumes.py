@@ -70,14 +70,6 @@ def test_the_taught_pipeline_is_exact_from_one_gpu_a_layer_on(P: int, L: int, H:
     assert exact <= taught
 
 
-@given(P=WORLDS, L=LAYERS)
-def test_stages_share_the_layers_as_evenly_as_they_can(P: int, L: int) -> None:
-    layers = pipeline_parallel.stage_layers(P, L)
-    assert sum(layers) == L
-    assert max(layers) - min(layers) <= 1
-    assert pipeline_parallel.stage_layers(4, 6) == (2, 2, 1, 1)
-
-
 def test_one_chunk_a_gpu_is_the_plain_pipeline() -> None:
     assert pipeline_parallel.interleaved_volume(4, 4, 1, 1, 1) == pipeline_parallel.exact_volume(4, 4, 4, 1, 1)
     assert pipeline_parallel.interleaved_volume(1, 4, 1, 1, 3) == 0
