@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from app.runs.launch import LocalLauncher
 from app.runs.results import Verdict, explain
 from app.runs.verify import grid, quick
-from kernels.spec import MAX_WORLD_SIZE, STRATEGY_SPECS, Experiment
+from kernels.spec import MAX_WORLD_SIZE, STRATEGY_SPECS, Experiment, RunSpec, report_from_json, to_json
 from tests.runs.launchers import measure, measure_one
 
 pytestmark = pytest.mark.torchrun
@@ -43,7 +44,7 @@ def test_every_micro_batch_hands_over_once_each_way(launcher: LocalLauncher) -> 
 
 
 @pytest.mark.parametrize("world_size", range(1, MAX_WORLD_SIZE + 1))
-def test_every_strategy_meets_its_prediction_and_the_weights_of_a_single_process(launcher: LocalLauncher, world_size: int) -> None:
+def test_every_strategy_meets_its_prediction_and_a_single_process_weights(launcher: LocalLauncher, world_size: int) -> None:
     cells = quick(grid(world_size), seed=random.Random().randrange(1_000_000), world_size=world_size)
     for result in measure(launcher, world_size, *cells, seconds=120):
         assert result.holds, f"P = {world_size}, {result.experiment}: {explain(result)}"
@@ -55,8 +56,8 @@ def test_every_strategy_is_measured_somewhere_in_the_grid() -> None:
 
 def test_the_largest_toy_still_sends_as_many_messages_in_both_dtypes(launcher: LocalLauncher) -> None:
     largest = {"L": 16, "H": 64, "T": 64}
-    experiments = [Experiment("data_parallel", **largest), Experiment("ddp", **largest), Experiment("tensor_parallel", **largest),
-                   Experiment("ring_all_reduce", options={"implementation": "library", "elements": 262_144})]
+    experiments = [Experiment(strategy, **largest) for strategy in ("data_parallel", "ddp", "tensor_parallel")]
+    experiments.append(Experiment("ring_all_reduce", options={"implementation": "library", "elements": 262_144}))
     for result in measure(launcher, 2, *experiments):
         assert result.holds, f"{result.experiment}: {explain(result)}"
 
@@ -74,9 +75,5 @@ def test_the_library_reduce_scatter_on_gloo_sends_as_much_as_its_all_reduce(laun
 
 
 def test_a_report_survives_json_unchanged(launcher: LocalLauncher) -> None:
-    import json
-
-    from kernels.spec import RunSpec, report_from_json, to_json
-
     report = launcher.run(RunSpec(2, (Experiment("data_parallel"),)))
     assert report_from_json(json.loads(json.dumps(to_json(report)))) == report

@@ -1,0 +1,95 @@
+"""Reports beside predictions: the verdict, the gap, the sentences and the JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from app.runs.results import Result, Verdict, compare, explain, predicted, result_json
+from kernels.spec import Environment, Experiment, ExperimentReport, MemoryReport, RunReport
+
+ENVIRONMENT = Environment(torch="2.13.0", python="3.11", backend="gloo", transport="TCP sockets", launcher="launch host",
+                          platform="Linux x86_64", cpu_count=2, gpu_count=0, started_at="2026-11-29T00:00:00+00:00")
+
+
+def measured(experiment: Experiment, matrix: tuple[tuple[int, ...], ...], **changes: object) -> Result:
+    """The result of a run that measured this payload matrix."""
+    report = ExperimentReport(
+        experiment=experiment, dtype="fp32", settled=True, repetitions=3, agreeing=3, payload_matrix=matrix, wire_matrix=matrix,
+        calls_payload_bytes_by_rank=None, calls_by_rank=None, memory_by_rank=(MemoryReport(0, 0, 0, 0),) * len(matrix),
+        timeline=(), step_seconds=0.001, weights_max_difference=0.0, weights_tolerance=1e-12,
+    )
+    report = replace(report, **changes)  # type: ignore[arg-type]
+    return compare(RunReport(len(matrix), (report,), ENVIRONMENT, {"total": 1.0}))[0]
+
+
+DATA_ON_TWO = Experiment("data_parallel")  # 32 elements, two ranks: each sends 32 elements, 128 bytes
+RIGHT = ((0, 128), (128, 0))
+
+
+def test_the_predicted_bytes_are_equal() -> None:
+    result = measured(DATA_ON_TWO, RIGHT)
+    assert result.verdict is Verdict.EQUAL
+    assert result.holds
+    assert explain(result).startswith("Measured on the sockets: 256 bytes")
+
+
+def test_one_byte_too_many_differs_and_the_rank_is_named() -> None:
+    result = measured(DATA_ON_TWO, ((0, 129), (128, 0)))
+    assert result.verdict is Verdict.DIFFERS
+    assert "rank 0 sent 129, not 128" in explain(result)
+
+
+def test_the_right_total_from_the_wrong_ranks_differs() -> None:
+    assert measured(DATA_ON_TWO, ((0, 124), (132, 0))).verdict is Verdict.DIFFERS
+
+
+@pytest.mark.parametrize("change", [{"settled": False}, {"agreeing": 2}, {"payload_matrix": None}])
+def test_readings_that_prove_nothing_are_inconclusive(change: dict[str, object]) -> None:
+    assert measured(DATA_ON_TWO, RIGHT, **change).verdict is Verdict.INCONCLUSIVE
+
+
+def test_weights_beyond_their_tolerance_do_not_hold_even_where_the_bytes_do() -> None:
+    result = measured(DATA_ON_TWO, RIGHT, weights_max_difference=1e-6)
+    assert result.verdict is Verdict.EQUAL
+    assert not result.holds
+
+
+def test_a_nan_in_the_weights_does_not_hold() -> None:
+    assert not measured(DATA_ON_TWO, RIGHT, weights_max_difference=float("nan")).holds
+
+
+@pytest.mark.parametrize(("world_size", "experiment", "gap_bytes", "cause"), [
+    (8, Experiment("tensor_parallel"), -512, "idle_gpus"),
+    (4, Experiment("pipeline_gpipe", L=8), -128, "local_boundaries"),
+    (4, Experiment("ring_all_reduce", options={"collective": "reduce_scatter", "implementation": "library"}), 384,
+     "reduce_scatter_as_all_reduce"),
+])
+def test_the_gap_to_the_lesson_is_signed_and_its_cause_is_named(
+        world_size: int, experiment: Experiment, gap_bytes: int, cause: str) -> None:
+    gap = result_json(predicted(world_size, experiment))["ideal_gap"]
+    assert gap["bytes"] == gap_bytes
+    assert cause in gap["causes"]
+
+
+def test_json_of_a_prediction_has_the_keys_of_a_measurement_with_nothing_measured() -> None:
+    alone = result_json(predicted(2, DATA_ON_TWO))
+    run = result_json(measured(DATA_ON_TWO, RIGHT))
+    assert set(alone) == set(run)
+    assert (alone["measured"], alone["verdict"], alone["environment"]) == (None, None, None)
+    assert run["measured"]["payload_bytes_by_rank"] == [128, 128]
+    assert json.loads(json.dumps(run)) == run
+
+
+def test_volumes_in_json_are_integers_where_they_are_whole() -> None:
+    volume = result_json(predicted(3, DATA_ON_TWO))["backend_predicted"]
+    assert volume["per_gpu_elements"] == {"mean": 128 / 3, "max": 44, "by_rank": [44, 40, 44]}
+    assert (volume["total_elements"], volume["total_bytes"]) == (128, 512)
+    assert isinstance(volume["total_elements"], int)
+
+
+def test_a_formula_that_does_not_say_who_sends_leaves_the_ranks_open() -> None:
+    per_gpu = result_json(predicted(4, Experiment("pipeline_gpipe", L=8)))["predicted"]["per_gpu_elements"]
+    assert per_gpu == {"mean": 14, "max": None, "by_rank": None}

@@ -1,0 +1,156 @@
+"""The commands as a user types them: what they print and how they exit."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from functools import partial
+
+import pytest
+
+from app import cli
+from app.runs.launch import LocalLauncher
+from app.theory import FORMULAS
+from kernels.spec import STRATEGY_SPECS
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    status = cli.main(words)
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+@pytest.mark.parametrize(("words", "mean"), [
+    (("data_parallel",), 48), (("tensor_parallel",), 24), (("data_parallel", "-P", "8"), 56), (("tensor_megatron",), 12),
+])
+def test_predict_gives_the_flagship_numbers(capsys: pytest.CaptureFixture[str], words: tuple[str, ...], mean: int) -> None:
+    status, out, _ = run(capsys, "predict", *words, "--json")
+    assert status == 0
+    assert json.loads(out)["predicted"]["per_gpu_elements"]["mean"] == mean
+
+
+def test_predict_of_a_pipeline_gives_eight_elements_in_all(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "predict", "pipeline_gpipe", "--json")
+    assert json.loads(out)["predicted"]["total_elements"] == 8
+
+
+def test_predict_speaks_of_clusters_larger_than_this_machine(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = run(capsys, "predict", "data_parallel", "-P", "1024", "-L", "96", "-H", "12288", "--json")
+    assert status == 0
+    assert json.loads(out)["predicted"]["per_gpu_elements"]["mean"] == 2 * 1023 * 96 * 12288**2 / 1024
+
+
+@pytest.mark.parametrize("strategy", STRATEGY_SPECS)
+def test_every_strategy_can_be_predicted_as_text(capsys: pytest.CaptureFixture[str], strategy: str) -> None:
+    status, out, _ = run(capsys, "predict", strategy)
+    assert status == 0
+    assert STRATEGY_SPECS[strategy].title in out
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (("measure", "data_parallel", "-P", "9"), ("P = 9", "from 1 to 8")),
+    (("measure", "tensor_parallel", "-P", "3"), ("P = 3", "does not divide H = 4", "1, 2 or 4")),
+    (("measure", "data_parallel", "-L", "0"), ("L = 0", "from 1 to")),
+    (("measure", "no_such_strategy"), ("strategy = no_such_strategy", "data_parallel")),
+    (("measure", "tensor_dtensor", "-P", "3"), ("P = 3", "P must divide H")),
+    (("measure", "tensor_megatron", "-L", "3"), ("L = 3", "even")),
+    (("measure", "data_parallel", "-m", "2"), ("m = 2", "no micro-batches")),
+    (("measure", "data_parallel", "--collective", "broadcast"), ("collective = broadcast", "does not take it")),
+    (("measure", "ring_all_reduce", "--collective", "gossip"), ("collective = gossip", "all_gather")),
+    (("measure", "pipeline_torch", "--schedule", "1f1b", "-L", "4"), ("m = 1", "4 or more")),
+    (("measure", "data_parallel", "--run-seconds", "0"), ("WORLDSIZE_RUN_SECONDS", "5 to 3600")),
+    (("predict", "data_parallel", "--backend", "mpi"), ("backend = mpi", "gloo, nccl")),
+    (("formula", "no.such"), ("no.such", "worldsize formula")),
+    (("formula", "data_parallel.volume", "P=8"), ("L is missing",)),
+    (("formula", "data_parallel.volume", "P=0", "L=2", "H=4"), ("P = 0",)),
+    (("formula", "data_parallel.volume", "P"), ("key=value",)),
+])
+def test_bad_input_names_field_value_and_remedy_and_exits_2(
+        capsys: pytest.CaptureFixture[str], words: tuple[str, ...], said: tuple[str, ...]) -> None:
+    status, out, err = run(capsys, *words)
+    assert status == 2
+    assert out == ""
+    for part in said:
+        assert part in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("words", [("predict",), ("predict", "data_parallel", "-P", "four"), ("fly",)])
+def test_words_that_make_no_command_exit_2(capsys: pytest.CaptureFixture[str], words: tuple[str, ...]) -> None:
+    with pytest.raises(SystemExit) as exited:
+        cli.main(words)
+    assert exited.value.code == 2
+
+
+def test_formula_evaluates_exactly(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "formula", "data_parallel.volume", "P=8", "L=2", "H=4")[1].startswith("56 elements")
+    _, out, _ = run(capsys, "formula", "data_parallel.volume", "P=3", "L=2", "H=4", "--json")
+    assert json.loads(out)["value"] == pytest.approx(128 / 3)
+
+
+def test_formula_lists_every_formula(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "formula")
+    assert all(name in out for name in FORMULAS)
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_every_formula_has_a_card(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    status, out, _ = run(capsys, "formula", name)
+    assert status == 0
+    assert FORMULAS[name].title in out or "=" not in name
+
+
+@pytest.mark.torchrun
+def test_measure_finds_192_bytes_on_each_of_four_ranks(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = run(capsys, "measure", "data_parallel", "-P", "4", "-L", "2", "-H", "4", "--json")
+    result = json.loads(out)
+    assert status == 0
+    assert result["verdict"] == "equal"
+    assert result["predicted"]["per_gpu_elements"]["mean"] == 48
+    assert result["measured"]["payload_bytes_by_rank"] == [192, 192, 192, 192]
+
+
+@pytest.mark.torchrun
+def test_measure_as_text_shows_prediction_measurement_matrix_and_verdict(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = run(capsys, "measure", "tensor_parallel")
+    assert status == 0
+    for part in ("the lesson's formula", "measured payload", "on the wire", "from rank 3", "3 of 3 readings agree", "equal: "):
+        assert part in out
+
+
+@pytest.mark.torchrun
+@pytest.mark.parametrize("rogue", ["one_more_through_comm", "one_more_past_comm", "other_weights"])
+def test_measure_exits_1_when_a_strategy_does_not_keep_its_word(
+        capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, rogue: str) -> None:
+    monkeypatch.setattr(cli, "LocalLauncher", partial(LocalLauncher, extra_strategies=f"tests.rogues.{rogue}"))
+    assert run(capsys, "measure", "data_parallel")[0] == 1
+
+
+@pytest.mark.torchrun
+def test_ctrl_c_during_a_measurement_says_so_and_leaves_nothing() -> None:
+    """In a session of its own, so that the signal goes to the command alone, as Ctrl-C goes to a shell's foreground job."""
+    command = [sys.executable, "-m", "app.cli", "measure", "data_parallel", "-P", "8"]
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, **streams, text=True, start_new_session=True) as process:
+        host = os.pidfd_open(_first_child(process.pid))
+        os.killpg(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == cli.INTERRUPTED
+    assert "nothing is left running" in err
+    assert "Traceback" not in err
+    ended, _, _ = select.select([host], [], [], 30)  # readable once the process has ended
+    assert ended
+    os.close(host)
+
+
+def _first_child(pid: int) -> int:
+    """Wait until the command has started its launch host; it polls, for Linux tells nobody of a stranger's children."""
+    while True:
+        with open(f"/proc/{pid}/task/{pid}/children") as children:
+            found = children.read().split()
+        if found:
+            return int(found[0])
