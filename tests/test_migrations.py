@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 import sqlite3
 import subprocess
@@ -25,6 +26,7 @@ from tests.databases import migrated, sqlite_url
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 NEWEST = "0001"
+COPY_DATABASE = sqlite.copy_database
 
 
 def set_revision(database: Database, revision: str) -> None:
@@ -104,6 +106,13 @@ def test_a_migration_that_fails_half_way_changes_nothing(database_url: str, monk
     database.close()
 
 
+def copy_under_lock(database: Path, target: Path) -> None:
+    """The copy, if no other process can migrate meanwhile: it would then be a copy of what came after."""
+    with sqlite.lock_path(database).open("rb") as file, pytest.raises(BlockingIOError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    COPY_DATABASE(database, target)
+
+
 def test_a_sqlite_database_is_copied_before_it_is_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An older revision is played by a copy of the history with one more step, which adds a table."""
     with migrated(sqlite_url(tmp_path)) as database:
@@ -116,6 +125,7 @@ def test_a_sqlite_database_is_copied_before_it_is_changed(tmp_path: Path, monkey
             "def upgrade():\n    op.create_table('later', sa.Column('id', sa.Integer, primary_key=True))\n"
         )
         monkeypatch.setattr(migrations, "__file__", str(history / "__init__.py"))
+        monkeypatch.setattr(sqlite, "copy_database", copy_under_lock)
         assert migrate(database) == "0002"
         assert "later" in inspect(database.engine).get_table_names()
         assert database.file is not None
@@ -129,7 +139,4 @@ def test_a_sqlite_database_is_copied_before_it_is_changed(tmp_path: Path, monkey
 def test_an_empty_sqlite_database_is_not_copied(tmp_path: Path) -> None:
     with migrated(sqlite_url(tmp_path)) as database:
         assert database.file is not None
-        assert sorted(path.name for path in database.file.parent.iterdir()) == [
-            database.file.name,
-            sqlite.lock_path(database.file).name,
-        ]
+        assert list(database.file.parent.glob("*before*")) == []

@@ -76,7 +76,7 @@ def test_without_a_list_of_mounts_the_file_system_is_unknown() -> None:
 @pytest.mark.parametrize("kind", ["nfs", "nfs4", "cifs", "smb3", "9p", "virtiofs", "fuse", "fuseblk", "fuse.sshfs"])
 def test_a_file_system_without_shared_memory_gets_no_write_ahead_log_and_a_note(kind: str) -> None:
     journal = sqlite.choose_journal(FIXED, kind)
-    assert journal.mode == "delete"
+    assert journal.mode == "truncate"
     assert kind in journal.note
 
 
@@ -84,22 +84,20 @@ def test_a_file_system_without_shared_memory_gets_no_write_ahead_log_and_a_note(
 def test_a_local_file_system_gets_a_write_ahead_log_from_a_fixed_library_only(kind: str) -> None:
     assert sqlite.choose_journal(FIXED, kind) == sqlite.Journal("wal", "")
     affected = sqlite.choose_journal(AFFECTED, kind)
-    assert affected.mode == "delete"
+    assert affected.mode == "truncate"
     assert "3.40.1" in affected.note
 
 
 @pytest.mark.parametrize(
-    ("version", "mounts", "journal", "synchronous"),
-    [(FIXED, MOUNTS, "wal", 2), (AFFECTED, MOUNTS, "delete", 3), (FIXED, "1 0 0:1 / / rw - 9p host rw", "delete", 3)],
+    ("version", "mounts", "journal"),
+    [(FIXED, MOUNTS, "wal"), (AFFECTED, MOUNTS, "truncate"), (FIXED, "1 0 0:1 / / rw - 9p host rw", "truncate")],
     ids=["fixed library", "affected library", "shared folder"],
 )
-def test_every_connection_works_as_chosen(
-    tmp_path: Path, version: sqlite.Version, mounts: str, journal: str, synchronous: int
-) -> None:
+def test_every_connection_works_as_chosen(tmp_path: Path, version: sqlite.Version, mounts: str, journal: str) -> None:
     with migrated(sqlite_url(tmp_path), version=version, mountinfo=mounts) as database, database.reading() as session:
         pragmas = ("journal_mode", "synchronous", "foreign_keys", "secure_delete", "busy_timeout")
         found = [session.connection().exec_driver_sql(f"PRAGMA {pragma}").scalar_one() for pragma in pragmas]
-    assert found == [journal, synchronous, 1, 1, sqlite.BUSY_SECONDS * 1000]
+    assert found == [journal, 2, 1, 1, sqlite.BUSY_SECONDS * 1000]
 
 
 def test_a_database_with_a_write_ahead_log_is_taken_back_from_it_by_an_affected_library(tmp_path: Path) -> None:
@@ -107,7 +105,7 @@ def test_a_database_with_a_write_ahead_log_is_taken_back_from_it_by_an_affected_
     with migrated(url, version=FIXED, mountinfo=MOUNTS) as database, database.writing() as session:
         session.execute(learners.insert().values(id="ada", created_at=NOW))
     with migrated(url, version=AFFECTED) as database, database.reading() as session:
-        assert session.connection().exec_driver_sql("PRAGMA journal_mode").scalar_one() == "delete"
+        assert session.connection().exec_driver_sql("PRAGMA journal_mode").scalar_one() == "truncate"
         assert session.execute(select(learners.c.id)).scalars().all() == ["ada"]
 
 

@@ -9,7 +9,6 @@ from app.tables import metadata
 context.configure(
     connection=context.config.attributes["connection"],
     target_metadata=metadata,
-    transactional_ddl=True,  # Also on SQLite, where we begin transactions ourselves.
     render_as_batch=True,
 )
 with context.begin_transaction():
