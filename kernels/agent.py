@@ -95,7 +95,7 @@ def run_agent(launch: Launch, host_pid: int) -> NoReturn:
             _launch_ranks(launch)
     except ChildFailedError as failed:
         for failure in failed.failures.values():
-            launch.tell("exit", pid=failure.pid, code=failure.exitcode)
+            launch.tell("named", pid=failure.pid, code=failure.exitcode)
     finally:
         sys.stderr.flush()
         os._exit(0)
@@ -148,7 +148,11 @@ def _launch_ranks(launch: Launch) -> None:
 
 
 def _tell_exits(launch: Launch) -> None:
-    """Tell the host how each rank went, in order. torch elastic names one failed rank; with several, not always the first."""
+    """Tell the host how each rank went, in order.
+
+    torch elastic names one failed rank: with several, not always the first. But it may reap a rank before the signal of
+    its death is handled here, and then only elastic can say how that one went.
+    """
     known: set[int] = set()
 
     def on_child(signal_number: int, frame: FrameType | None) -> None:

@@ -60,6 +60,7 @@ class WatchedRun:
     _ranks: dict[int, Rank] = field(default_factory=dict)
     _raised: list[Failure] = field(default_factory=list)
     _exits: dict[int, int] = field(default_factory=dict)  # pid -> code, in the order of dying
+    _named: tuple[int, int] | None = None  # pid and code of the failed rank that torch elastic stopped for
     _agent_code: int | None = None
     _ending: str = ""  # "timed_out" or "cancelled" once somebody has decided so
     _snapshot: list[Fact] = field(default_factory=list)
@@ -108,7 +109,10 @@ class WatchedRun:
                 self._raised.append(Failure(event["rank"], error=event["error"]))
                 return None
             case "exit":
-                self._exits.setdefault(event["pid"], event["code"])
+                self._exits[event["pid"]] = event["code"]
+                return None
+            case "named":
+                self._named = event["pid"], event["code"]
                 return None
             case _:
                 if "phase" in event:
@@ -201,23 +205,29 @@ class WatchedRun:
     def _root_cause(self) -> Failure:
         """Which process went wrong first.
 
-        When one rank dies, the others lose their connections and raise; then the agent sends SIGTERM to those that are left.
-        So a rank that a signal ended comes before any that raised, unless the signal may have been the agent's.
+        When one rank dies, the others lose their connections and raise; then elastic sends SIGTERM to those that are left.
+        So a rank that went without a word comes before any that raised, but not if it was elastic's SIGTERM.
         """
         rank_of = {rank.pid: number for number, rank in self._ranks.items()}
-        exits = [(rank_of.get(pid), code) for pid, code in self._exits.items() if code != 0]
-        for index, (number, code) in enumerate(exits):
-            if code < 0 and (index == 0 or code != -signal.SIGTERM):
-                return Failure(number, processes.exit_words(code))
-        if self._agent_code is not None and self._agent_code < 0 and not exits:
+        raised = {failure.rank for failure in self._raised}
+        silent = [(rank_of[pid], code) for pid, code in self._deaths() if pid in rank_of and rank_of[pid] not in raised]
+        if silent:
+            number, code = silent[0]
+            return Failure(number, processes.exit_words(code))
+        if self._agent_code is not None and self._agent_code < 0 and not self._exits:
             return Failure(None, processes.exit_words(self._agent_code))
         if self._raised:
             first = self._raised[0]
-            code = dict(exits).get(first.rank, 1)
-            return Failure(first.rank, processes.exit_words(code), first.error)
-        if exits:
-            return Failure(exits[0][0], processes.exit_words(exits[0][1]))
+            return Failure(first.rank, processes.exit_words(1), first.error)
         return Failure(None, processes.exit_words(self._agent_code or 0))
+
+    def _deaths(self) -> list[tuple[int, int]]:
+        """Pid and code of ranks that went wrong by themselves, in order: not those that elastic ended after it had noticed."""
+        order = list(self._exits)
+        noticed = order.index(self._named[0]) + 1 if self._named and self._named[0] in order else 0
+        own = [(pid, code) for pid, code in self._exits.items()
+               if code != 0 and (code != -signal.SIGTERM or order.index(pid) < noticed)]
+        return own if self._named is None or noticed else [self._named, *own]
 
     def _stacks(self) -> str:
         """Where each rank was at the time limit: the innermost lines of the stack it wrote to its log."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import selectors
 import shutil
 import signal
@@ -43,7 +44,7 @@ class HostProcess:
                                              cwd=CODE_ROOT, start_new_session=True, bufsize=0)
         self._input, self._output = _pipes(self._process)
         self._unread = b""
-        self._agent_pid: int | None = None
+        self._run = _RunProcesses()
         self.ready = False
 
     @property
@@ -74,10 +75,10 @@ class HostProcess:
         event: dict[str, Any] = json.loads(line)
         if event["event"] == "ready":
             self.ready = True
-        elif event["event"] == "started":
-            self._agent_pid = event["pid"]
+        elif event["event"] in ("started", "rank"):
+            self._run.add(event["pid"])
         elif event["event"] in LAST_EVENTS:
-            self._agent_pid = None
+            self._run.forget()
         return event
 
     def _read_more(self, seconds: float) -> bool:
@@ -92,23 +93,24 @@ class HostProcess:
         return True
 
     def end(self) -> None:
-        """Close its input, which ends it and all below it; kill it if that does not."""
+        """Close its input, which ends it and all below it; kill it if that does not, or if it is still importing torch."""
         self._input.close()
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(END_SECONDS)
+        if self.ready:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(END_SECONDS)
         self.kill()
 
     def kill(self) -> str:
         """See to it that neither the host nor a run it started is left, nor a file of that run; returns how the host went.
 
         On Linux the kernel kills agent and ranks when the host dies; elsewhere, and to be sure, their group gets a SIGKILL.
+        May be called again.
         """
         self._process.kill()
         code = self._process.wait()
         self._input.close()
         self._output.close()
-        if self._agent_pid is not None:
-            _end_group(self._agent_pid)
+        self._run.kill()
         for folder in self._scratch.glob("run-*"):
             shutil.rmtree(folder)
         return f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
@@ -126,13 +128,35 @@ def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
     return process.stdin, process.stdout
 
 
-def _end_group(leader_pid: int) -> None:
-    """SIGKILL for all of an agent's group, until the system has no such group any more.
+class _RunProcesses:
+    """The agent and the ranks of the run in flight. A descriptor of each, where the system has such, tells when it is dead."""
 
-    Where process 1 does not reap orphans, the dead stay listed; so the wait has an end.
-    """
-    give_up = time.monotonic() + END_SECONDS
-    with suppress(ProcessLookupError):
-        while time.monotonic() < give_up:
-            os.killpg(leader_pid, signal.SIGKILL)
-            time.sleep(0.005)
+    def __init__(self) -> None:
+        self._agent_pid: int | None = None
+        self._descriptors: list[int] = []
+
+    def add(self, pid: int) -> None:
+        """The first one is the agent, which leads the group of all."""
+        if self._agent_pid is None:
+            self._agent_pid = pid
+        if sys.platform == "linux":
+            with suppress(ProcessLookupError):
+                self._descriptors.append(os.pidfd_open(pid))
+
+    def forget(self) -> None:
+        """They have ended."""
+        for descriptor in self._descriptors:
+            os.close(descriptor)
+        self._descriptors.clear()
+        self._agent_pid = None
+
+    def kill(self) -> None:
+        """SIGKILL for the whole group; returns when all are dead."""
+        if self._agent_pid is None:
+            return
+        with suppress(ProcessLookupError):
+            os.killpg(self._agent_pid, signal.SIGKILL)
+        give_up = time.monotonic() + END_SECONDS
+        for descriptor in self._descriptors:
+            select.select([descriptor], [], [], max(0.0, give_up - time.monotonic()))
+        self.forget()

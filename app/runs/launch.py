@@ -22,7 +22,7 @@ from typing import Any, Protocol, Self
 
 from app.errors import RunEnded
 from app.runs import endings
-from app.runs.host_process import HostGone, HostProcess
+from app.runs.host_process import LAST_EVENTS, HostGone, HostProcess
 from app.runs.scratch import scratch_folder
 from kernels.spec import RunReport, RunSpec, report_from_json, to_json
 
@@ -71,6 +71,7 @@ class _Flight:
     spec: RunSpec
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     started: bool = False
+    handed_over_again: bool = False
     phase: str = "starting"
     deadline: float = field(default_factory=lambda: time.monotonic() + START_SECONDS)
 
@@ -103,12 +104,13 @@ class LocalLauncher:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         with self._open:
+            self._scratch = None  # From here on no new host is started, also if another thread's run sees this one go.
             if self._host is not None:
                 self._host.end()
 
     @property
     def host_pid(self) -> int | None:
-        """The launch host's pid; another one after it had to be replaced, None until the next run after it was given up."""
+        """The launch host's pid: another one after it had to be replaced, None until the next run after it never came up."""
         return None if self._host is None else self._host.pid
 
     @property
@@ -120,9 +122,10 @@ class LocalLauncher:
         """See Launcher. Any other exception, Ctrl-C among them, also ends the run before it goes on."""
         with self._my_turn(cancelled):
             flight = _Flight(spec)
-            host = self._hand_over(flight)
-            with self._given_up_on_surprise(host):
-                return self._follow(host, flight, on_event, cancelled)
+            report = None
+            while report is None:
+                report = self._follow_to_its_end(self._hand_over(flight), flight, on_event, cancelled)
+            return report
 
     @contextmanager
     def _my_turn(self, cancelled: Cancelled) -> Iterator[None]:
@@ -134,20 +137,31 @@ class LocalLauncher:
         finally:
             self._turn.release()
 
-    @contextmanager
-    def _given_up_on_surprise(self, host: HostProcess) -> Iterator[None]:
-        """Unless the run has come to one of its own endings, end the host, and the run with it."""
+    def _follow_to_its_end(
+        self, host: HostProcess, flight: _Flight, on_event: OnEvent, cancelled: Cancelled
+    ) -> RunReport | None:
+        """Unless the run comes to one of its own endings, take it back and wait until it is gone."""
         over = False
         try:
-            yield
+            report = self._follow(host, flight, on_event, cancelled)
             over = True
+            return report
         except RunEnded:
             over = True
             raise
         finally:
-            if not over:
-                self._host = None
+            if not over and not self._taken_back(host, flight):
                 host.kill()
+
+    def _taken_back(self, host: HostProcess, flight: _Flight) -> bool:
+        give_up = time.monotonic() + GRACE_SECONDS
+        with suppress(HostGone):
+            host.send({"cancel": flight.run_id})
+            while time.monotonic() < give_up:
+                facts = host.next_event(POLL_SECONDS) or {}
+                if facts.get("run") == flight.run_id and facts["event"] in LAST_EVENTS:
+                    return True
+        return False
 
     def _new_host(self) -> HostProcess:
         if self._scratch is None:
@@ -171,12 +185,14 @@ class LocalLauncher:
     def _replace(self, host: HostProcess) -> tuple[str, str]:
         """End this host; how it went, and the end of its log. A new one is kept warm, unless this one never came up."""
         how, log_tail = host.kill(), host.log_tail()
-        self._host = self._new_host() if host.ready else None
+        self._host = self._new_host() if host.ready and self._scratch is not None else None
         return how, log_tail
 
-    def _follow(self, host: HostProcess, flight: _Flight, on_event: OnEvent, cancelled: Cancelled) -> RunReport:
+    def _follow(self, host: HostProcess, flight: _Flight, on_event: OnEvent, cancelled: Cancelled) -> RunReport | None:
+        """None, but only once: the host had died before it could start the run, which may then be given to another."""
         cancel_sent = False
         while True:
+            self._check_silence(host, flight)
             try:
                 if not cancel_sent and cancelled():
                     cancel_sent = True
@@ -187,10 +203,11 @@ class LocalLauncher:
                 facts = host.next_event(POLL_SECONDS)
             except HostGone:
                 how, log_tail = self._replace(host)
+                if host.ready and not flight.started and not flight.handed_over_again:
+                    flight.handed_over_again = True
+                    return None
                 raise endings.host_died(how, flight.phase, log_tail, had_started=host.ready) from None
-            if facts is None:
-                self._check_silence(host, flight)
-            elif facts.get("run") == flight.run_id:
+            if facts is not None and facts.get("run") == flight.run_id:
                 report = _read(facts, flight)
                 if report is not None:
                     return report
