@@ -8,18 +8,21 @@ is in place and this recipe has not changed, nothing is fetched and nothing is w
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import io
 import os
 import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 VENDOR = Path(__file__).parent.parent / "static" / "vendor"
 STAMP = "recipe.sha256"
+FONT_TOOLS = ("fonttools==4.68.0", "brotli==1.2.1")
 
 
 @dataclass(frozen=True)
@@ -110,14 +113,18 @@ def is_complete(vendor: Path) -> bool:
 
 def download(package: Package, folder: Path) -> bytes:
     """The wheel's bytes, checked. pip brings it, so mirrors and proxies configured for pip are used."""
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:",
-               "--disable-pip-version-check", "--dest", str(folder), f"{package.name}=={package.version}"]
-    finished = subprocess.run(command, check=False, capture_output=True, text=True)
-    if finished.returncode != 0:
-        why = f"pip could not fetch {package.name} {package.version}. Check the network and run make again."
-        raise AssetRefused(f"{finished.stderr.strip()}\n{why}")
+    pip("download", "--no-deps", "--only-binary=:all:", "--dest", str(folder), f"{package.name}=={package.version}")
     [wheel] = folder.glob(f"{package.name.replace('-', '_')}-{package.version}-*.whl")
     return checked(package, wheel.read_bytes())
+
+
+def pip(*arguments: str) -> None:
+    """Runs pip with what it says kept back, unless it fails."""
+    command = [sys.executable, "-m", "pip", *arguments, "--quiet", "--disable-pip-version-check"]
+    finished = subprocess.run(command, check=False, capture_output=True, text=True)
+    if finished.returncode != 0:
+        why = f"This failed: pip {' '.join(arguments)}. Check the network and run make again."
+        raise AssetRefused(f"{finished.stderr.strip()}\n{why}")
 
 
 def checked(package: Package, wheel: bytes) -> bytes:
@@ -134,7 +141,7 @@ def cut_font(font: bytes, letters: Letters) -> bytes:
     A trimmed font counts as modified, and a modified one may not carry a reserved name: of the name table only copyright
     (0) and licence (13, 14) stay. Timestamps are left alone, so the same font gives the same bytes.
     """
-    from fontTools import subset  # a build tool: the web process never loads it
+    from fontTools import subset  # type: ignore[import-untyped]  # brought by `font_tools`; the web process never loads it
 
     options = subset.Options(flavor="woff2", hinting=False, layout_features=list(letters.features), name_IDs=[0, 13, 14],
                              notdef_outline=True, recalc_timestamp=False)
@@ -147,19 +154,39 @@ def cut_font(font: bytes, letters: Letters) -> bytes:
     return cut.getvalue()
 
 
+@contextmanager
+def font_tools() -> Iterator[None]:
+    """fontTools and brotli: those installed, else pinned ones in a folder that is gone afterwards."""
+    if importlib.util.find_spec("fontTools") and importlib.util.find_spec("brotli"):
+        yield
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        pip("install", "--target", folder, *FONT_TOOLS)
+        sys.path.insert(0, folder)
+        try:
+            yield
+        finally:
+            sys.path.remove(folder)
+
+
 def build(vendor: Path, fetch: Callable[[Package, Path], bytes] = download) -> list[str]:
     """Makes every asset in `vendor` and returns their names. The stamp is written last, so a broken build is made again."""
     vendor.mkdir(parents=True, exist_ok=True)
     (vendor / STAMP).unlink(missing_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         wheels = {package: fetch(package, Path(folder)) for package in dict.fromkeys(asset.package for asset in ASSETS)}
+    with font_tools():
+        _make_all(vendor, wheels)
+    _write(vendor / "NOTICES.txt", NOTICES.encode())
+    _write(vendor / STAMP, recipe().encode())
+    return [asset.file for asset in ASSETS]
+
+
+def _make_all(vendor: Path, wheels: Mapping[Package, bytes]) -> None:
     for asset in ASSETS:
         with zipfile.ZipFile(io.BytesIO(wheels[asset.package])) as wheel:
             taken = wheel.read(asset.member)
         _write(vendor / asset.file, taken if asset.letters is None else cut_font(taken, asset.letters))
-    _write(vendor / "NOTICES.txt", NOTICES.encode())
-    _write(vendor / STAMP, recipe().encode())
-    return [asset.file for asset in ASSETS]
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -159,10 +159,8 @@ class GuessOption:
 @dataclass(frozen=True)
 class Recall(Context):
     template: ClassVar[str] = "fragments/_recall.html"
-    id: str
     axis: str
-    label: str  # "" where no guess was made
-    html: Markup
+    html: Markup  # empty where no guess was made
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ Report = Mapping[str, Any]
 FULL_WIDTH = 98  # percent: the outline of the longest bar stays inside the drawing
 WIRE_WIDTH = 820
 SHADES = 10
+RANK_GAP = "\N{NO-BREAK SPACE}\N{NO-BREAK SPACE}"
 
 
 def experiment_view(experiment: Experiment, runs: bool) -> contexts.Experiment:
@@ -70,7 +71,7 @@ def result_view(report: Report) -> contexts.StrategyResult:
         matrix=_matrix(measured["matrix"]),
         wire=_wire(payload, measured["wire_bytes_by_rank"]),
         formula_total=byte_count(report["predicted"]["total_bytes"]),
-        by_rank="not measured" if payload is None else " ".join(thousands(count) for count in payload),
+        by_rank="not measured" if payload is None else RANK_GAP.join(thousands(count) for count in payload),
         measured_total="not measured" if total is None else byte_count(total),
         verdict=report["verdict"],
     )

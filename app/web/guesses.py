@@ -53,8 +53,8 @@ def recall_view(lesson: Lesson, prediction_id: str, kept: Kept) -> contexts.Reca
     prediction = find_prediction(lesson, prediction_id)
     option = prediction.option(kept.answers.get(prediction_id, ""))
     if option is None:
-        return contexts.Recall(prediction_id, "", "", Markup(""))
-    return contexts.Recall(prediction_id, option.axis or "", option.label, Markup(option.recall_html))
+        return contexts.Recall("", Markup(""))
+    return contexts.Recall(option.axis or "", Markup(option.recall_html))
 
 
 def find_prediction(lesson: Lesson, prediction_id: str) -> Prediction:

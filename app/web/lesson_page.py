@@ -16,7 +16,7 @@ from app.web import figures as figure_pages
 from app.web.deps import Site, Visitor, remember
 from app.web.experiments import experiment_view
 from app.web.guesses import Kept, prediction_view, recall_view
-from app.web.questions import TRY_PREFIX, question_view
+from app.web.questions import question_view
 from app.web.render import fragment, is_htmx, render
 from app.web.standing import Past, past, standing, unreached
 
@@ -80,7 +80,7 @@ def show_lesson(
         lesson.slug, lesson.title, lesson.question, _marked(lesson.objectives_html), _marked(lesson.out_of_scope_html),
         sections, rail.items, rail.number, rail.count, _next(site, lesson),
     )
-    figures_fail = figure_pages.has_errors(request, lesson.figures, known=TRY_PREFIX)
+    figures_fail = figure_pages.has_errors(request, lesson.figures)
     return render(request, page, 422 if slip or figures_fail else 200)
 
 

@@ -21,6 +21,7 @@ from app.errors import AppError, NotFound
 
 STATIC_DIR = Path(__file__).resolve().parent.parent.parent / "static"
 STYLE_ADDRESS = re.compile(r'url\("(?P<path>[^":#]+)"\)')
+KINDS = {".css", ".js", ".svg", ".woff2", ".txt"}
 COMPRESSED = {"text/css", "text/javascript", "image/svg+xml", "text/plain"}
 KEEP_A_YEAR = "public, max-age=31536000, immutable"
 ASK_EVERY_TIME = "no-cache"
@@ -56,17 +57,13 @@ class Statics:
 
     def url(self, path: str) -> str:
         """The address of a file, with its version. A template that names a file which is not there does not render."""
-        return f"/static/{path}?v={self.find(path).version}"
-
-    def find(self, path: str) -> StaticFile:
-        try:
-            return self._files[path]
-        except KeyError:
-            raise StaticFileNotFound(path) from None
+        return f"/static/{path}?v={self._files[path].version}"
 
     def response(self, request: Request, path: str) -> Response:
         """The file, compressed where the browser takes that; 304 where it already has this version."""
-        file = self.find(path)
+        file = self._files.get(path)
+        if file is None:
+            raise StaticFileNotFound(path)
         etag = f'"{file.version}"'
         current = request.query_params.get("v") == file.version
         headers = {"ETag": etag, "Cache-Control": KEEP_A_YEAR if current else ASK_EVERY_TIME}
@@ -84,7 +81,7 @@ def load_statics(folder: Path = STATIC_DIR) -> Statics:
     """Raises AssetsMissing where `python -m app.assets` has not been run."""
     if not (folder / "vendor" / "recipe.sha256").is_file():
         raise AssetsMissing("Fonts and htmx are missing. Run make, or python -m app.assets, once with a network.")
-    paths = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.endswith(".new"))
+    paths = sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix in KINDS)
     files = {path.relative_to(folder).as_posix(): _read(path, path.read_bytes()) for path in paths}
     for path in (folder / name for name in list(files) if name.endswith(".css")):
         name = path.relative_to(folder).as_posix()
