@@ -47,9 +47,10 @@ check: $(VENV)/.ready-dev static/vendor/.ready
 	$(BIN)/djlint --quiet --lint templates
 	$(BIN)/worldsize check
 
+# The SQLite suite; with CI=true everything that touches a database runs on PostgreSQL too.
 test: $(VENV)/.ready-dev static/vendor/.ready
 	@tests/tools.sh
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -m "not benchmark$(if $(filter true,$(CI)),, and not postgres)" $(ARGS)
 
 bench: $(VENV)/.ready-dev static/vendor/.ready
 	@tests/tools.sh
