@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from sqlalchemy.orm import Session
 
 from app import sqlite
 from app.errors import StorageRefused
+from app.fair_lock import FairLock
 from app.tables import probes
 
 # The web process answers in at most 40 threads, so none of them waits for a connection while others hold all.
@@ -40,7 +40,7 @@ class Database:
     engine: Engine
     file: Path | None
     note: str
-    _write_turn: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _write_turn: FairLock = field(default_factory=FairLock, repr=False)
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
@@ -68,7 +68,7 @@ class Database:
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """SQLite has one writer at a time: threads of this process queue here, woken in turn, instead of polling its lock."""
+        """SQLite has one writer at a time: threads of this process queue here, instead of polling its lock."""
         if self.file is None:
             yield
             return
