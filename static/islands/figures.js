@@ -1,0 +1,85 @@
+/* Figures between their form and the address bar. Without this file every form still works: it submits to the lesson.
+
+   - A slider and its number field move together; sliders draw at once, number fields when typing pauses.
+   - A value changed before htmx was ready is drawn as soon as it is.
+   - The lesson's address keeps each figure's state. One gesture makes one step of Back; others' parameters stay. */
+"use strict";
+
+(() => {
+  const TYPING_PAUSE = 300;   // milliseconds
+  const GESTURE_PAUSE = 1000; // a later change is a new step of Back
+  let lastChange = -Infinity;
+  let typing = 0;
+
+  const forms = () => document.querySelectorAll("form[data-figure]");
+  const isLive = form => form.hasAttribute("hx-get");
+  const fields = form => [...form.elements].filter(control => control.name.startsWith(`${form.dataset.figure}.`));
+  const changed = control => control.type === "radio" ? control.checked !== control.defaultChecked : control.value !== control.defaultValue;
+  const draw = form => form.dispatchEvent(new CustomEvent("figure"));
+
+  /** A value the reader chose: drawn, and kept in the address unless it is one that the server will refuse. */
+  function show(form) {
+    if (isLive(form)) draw(form);
+    if (form.checkValidity()) remember(form);
+  }
+
+  /** With a script the number field speaks for the pair, and the address bar keeps what other figures' hidden fields kept. */
+  function takeOver(form) {
+    for (const slider of form.querySelectorAll("[type=range]")) {
+      const number = partner(slider);
+      if (changed(slider)) number.value = slider.value;
+      slider.removeAttribute("name");
+    }
+    for (const hidden of form.querySelectorAll("[data-other]")) hidden.remove();
+  }
+
+  function partner(control) {
+    return document.getElementById(control.type === "range" ? control.id.replace(/-slider$/, "") : `${control.id}-slider`);
+  }
+
+  /** Sets this figure's part of the lesson's address. */
+  function remember(form) {
+    const prefix = `${form.dataset.figure}.`;
+    const address = new URL(location.href);
+    for (const key of [...address.searchParams.keys()]) if (key.startsWith(prefix)) address.searchParams.delete(key);
+    for (const [key, value] of new FormData(form)) address.searchParams.append(key, value);
+    if (address.href === location.href) return;
+    const now = performance.now();
+    history[now - lastChange > GESTURE_PAUSE ? "pushState" : "replaceState"](history.state, "", address);
+    lastChange = now;
+  }
+
+  /** Back and Forward: the form takes the address's values, or those the page came with. */
+  function recall(form) {
+    const query = new URL(location.href).searchParams;
+    for (const control of fields(form)) {
+      const given = query.get(control.name);
+      if (control.type === "radio") control.checked = given === null ? control.defaultChecked : control.value === given;
+      else control.value = given ?? control.defaultValue;
+      if (control.type === "number") partner(control).value = control.value;
+    }
+    if (isLive(form)) draw(form);
+  }
+
+  document.addEventListener("input", event => {
+    const form = event.target.closest("form[data-figure]");
+    if (!form || event.target.form !== form) return;
+    clearTimeout(typing);
+    if (event.target.type === "range" || event.target.type === "number") partner(event.target).value = event.target.value;
+    if (event.target.type === "number") typing = setTimeout(show, TYPING_PAUSE, form);
+    else show(form);
+  });
+
+  document.addEventListener("htmx:load", event => {
+    for (const form of forms()) {
+      if (event.detail.elt.contains(form) && fields(form).some(changed)) show(form);
+    }
+  });
+
+  window.addEventListener("popstate", () => {
+    lastChange = -Infinity;
+    forms().forEach(recall);
+  });
+
+  forms().forEach(takeOver);
+})();
