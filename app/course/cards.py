@@ -47,7 +47,8 @@ def _fine_print(formula: Formula) -> list[str]:
     if formula.scope:
         scope = escape(formula.scope)
         lines.append(_line("Scope", f"<mark>{scope}</mark>" if formula.scope == _UNLIKE else scope))
-    lines += [_line("Assumes" if index == 0 else "", escape(text)) for index, text in enumerate(formula.assumptions)]
+    if formula.assumptions:
+        lines.append(_line("Assumes", escape(" ".join(_sentence(text) for text in formula.assumptions))))
     if formula.breaks:
         lines.append(_line("If not", escape(formula.breaks)))
     sources = [f'<a href="{escape(source.url)}">{escape(source.text)}</a>' if source.url else escape(source.text)
@@ -55,6 +56,10 @@ def _fine_print(formula: Formula) -> list[str]:
     if sources:
         lines.append(_line("Source" if len(sources) == 1 else "Sources", "; ".join(sources)))
     return lines
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
 def _line(name: str, html: str) -> str:

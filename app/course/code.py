@@ -87,6 +87,6 @@ def highlighted(text: str, language: str) -> str | None:
 def quote_html(quote: Quote) -> str:
     """The quoted code as a figure: keyboard users can scroll it, and the caption says where it stands."""
     label = escape(f"{quote.name} in {quote.file}")
+    caption = f"<b>{escape(quote.name)}</b> as it runs, {escape(quote.file)}, line {quote.line}."
     return (f'<figure class="code wide"><pre class="highlight" tabindex="0" role="region" aria-label="{label}"><code>'
-            f"{highlighted(quote.text, 'python')}</code></pre>"
-            f"<figcaption><b>{escape(quote.name)}</b> as it runs, {escape(quote.file)}, line {quote.line}.</figcaption></figure>\n")
+            f"{highlighted(quote.text, 'python')}</code></pre><figcaption>{caption}</figcaption></figure>\n")

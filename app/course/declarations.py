@@ -11,6 +11,7 @@ from app.course.compose import Composer
 from app.course.draft import Draft
 from app.course.expression import Value
 from app.course.model import AXES, Experiment, Prediction, PredictionOption, Source
+from app.course.numerals import typed_numerals
 from app.course.yaml_file import Fields
 from kernels import spec
 
@@ -49,7 +50,8 @@ def read_predictions(draft: Draft, fields: Fields) -> tuple[Prediction, ...]:
         options = tuple(_prediction_option(draft, option) for option in entry.mappings("options"))
         values = [option.value for option in options]
         if len(options) < 2 or len(set(values)) < len(values):
-            entry.fault("options", "a prediction needs two options or more, each with a value of its own.", "Add or rename options.")
+            entry.fault("options", "a prediction needs two options or more, each with a value of its own.",
+                        "Add or rename options.")
         predictions.append(Prediction(name, text_html(draft, entry, "prompt"), options))
     return tuple(predictions)
 
@@ -59,7 +61,7 @@ def _prediction_option(draft: Draft, fields: Fields) -> PredictionOption:
     axis = fields.string("axis", required=False) or None
     if axis not in (None, *AXES):
         fields.fault("axis", f"there is no axis {axis!r}.", f"Write one of {', '.join(AXES)}, or leave it out.")
-    return PredictionOption(fields.string("value"), axis, fields.string("label"), text_html(draft, fields, "text"),
+    return PredictionOption(fields.string("value"), axis, plain_text(draft, fields, "label"), text_html(draft, fields, "text"),
                             text_html(draft, fields, "recall"))
 
 
@@ -67,6 +69,14 @@ def text_html(draft: Draft, fields: Fields, name: str, *, required: bool = True)
     """One paragraph of the file, composed at the lesson's numbers."""
     item = fields.text(name, required=required)
     return "" if item is None else Composer(draft, fields.file_name, item.key).html(str(item.value), item.text_line)
+
+
+def plain_text(draft: Draft, fields: Fields, name: str) -> str:
+    """A few words without markup, such as a title. Numbers cannot be computed in them, so none may stand there."""
+    text = fields.string(name)
+    for numeral in typed_numerals(text):
+        fields.fault(name, f"the number {numeral} is typed by hand.", "Say it in the text below, where numbers are computed.")
+    return text
 
 
 def texts_html(draft: Draft, fields: Fields, name: str) -> tuple[str, ...]:
@@ -90,7 +100,7 @@ def _experiment(draft: Draft, fields: Fields, folder: Path) -> Experiment:
     strategies = tuple(_strategy(draft, entry, world_size) for entry in fields.mappings("strategies"))
     for fault in spec.world_size_faults(world_size):
         fields.fault("P", f"{fault.field} = {fault.value} cannot run.", f"It {fault.allowed}.")
-    return Experiment(name, fields.string("title"), text_html(draft, fields, "text"), figure, world_size, strategies,
+    return Experiment(name, plain_text(draft, fields, "title"), text_html(draft, fields, "text"), figure, world_size, strategies,
                       _recorded(fields, folder, strategies))
 
 
@@ -98,11 +108,9 @@ def _strategy(draft: Draft, fields: Fields, world_size: int) -> spec.Experiment:
     """One strategy at its values: its own, the lesson's, or the defaults of kernels.spec, in this order."""
     fields.allow("strategy", "L", "H", "T", "m", "options")
     options = fields.mapping("options")
-    experiment = spec.Experiment(
-        fields.string("strategy"),
-        **{symbol.name: _whole(fields, symbol.name, _given(draft.given, symbol)) for symbol in (spec.L, spec.H, spec.T, spec.M)},
-        options={} if options is None else {key: _option(item.value) for key, item in options.items()},
-    )
+    values = {one.name: _whole(fields, one.name, _given(draft.given, one)) for one in (spec.L, spec.H, spec.T, spec.M)}
+    chosen = {} if options is None else {key: _option(item.value) for key, item in options.items()}
+    experiment = spec.Experiment(fields.string("strategy"), **values, options=chosen)
     for fault in spec.experiment_faults(world_size, experiment):
         fields.fault(fault.field if fields.has(fault.field) else "strategy", f"{fault.field} = {fault.value} cannot run.",
                      f"{fault.allowed[:1].upper()}{fault.allowed[1:]}.")
@@ -146,5 +154,6 @@ def _recorded(fields: Fields, folder: Path, strategies: tuple[spec.Experiment, .
         return ()
     absent = [one.strategy for one in strategies if one.strategy not in [report.get("strategy") for report in reports]]
     if absent:
-        fields.fault("recorded", f"{path.name} has no report of {', '.join(absent)}.", "Record all strategies of the experiment in one run.")
+        fields.fault("recorded", f"{path.name} has no report of {', '.join(absent)}.",
+                     "Record all strategies of the experiment in one run.")
     return tuple(reports)

@@ -64,7 +64,8 @@ def _figure(composer: Composer, words: Words) -> str:
     for word in words[1:]:
         field, equals, value = word.partition("=")
         if not equals or field not in fields:
-            composer.fault(f"the figure {name} has no field {field!r}.", f"Its fields are {', '.join(fields)}; write FIELD=VALUE.")
+            composer.fault(f"the figure {name} has no field {field!r}.",
+                           f"Its fields are {', '.join(fields)}; write FIELD=VALUE.")
             continue
         params[field] = value
     draft.shown_figures.append(name)
@@ -130,7 +131,8 @@ def _code(composer: Composer, words: Words) -> str:
         return ""
     quote = composer.draft.code(name)
     if quote is None:
-        composer.fault(f"kernels has no function {name!r}.", "Write FILE.FUNCTION, as in ring.all_reduce, or FOLDER.FILE.CLASS.METHOD.")
+        composer.fault(f"kernels has no function {name!r}.",
+                       "Write FILE.FUNCTION, as in ring.all_reduce, or FOLDER.FILE.CLASS.METHOD.")
         return ""
     return quote_html(quote)
 
@@ -167,7 +169,8 @@ def _model(composer: Composer, words: Words) -> str:
         composer.fault("::model takes nothing.", "It draws the L and H that lesson.yaml gives.")
     layers, width = composer.draft.given.get("L"), composer.draft.given.get("H")
     if not isinstance(layers, int) or not isinstance(width, int) or not 0 < layers * width * width <= cards.MOST_SQUARES:
-        composer.fault(f"::model needs L and H with at most {cards.MOST_SQUARES} weights.", "Give both under `given` in lesson.yaml.")
+        composer.fault(f"::model needs L and H with at most {cards.MOST_SQUARES} weights.",
+                       "Give both under `given` in lesson.yaml.")
         return ""
     return cards.model_picture(layers, width)
 

@@ -64,7 +64,8 @@ class Draft:
 
     def add_anchor(self, anchor: str, file: str, line: int, key: str) -> None:
         if anchor in self.anchors:
-            self.fault(file, line, key, f"#{anchor} is on this page already.", "Show each thing once; link to it from elsewhere.")
+            self.fault(file, line, key, f"#{anchor} is on this page already.",
+                       "Show each thing once; link to it from elsewhere.")
         self.anchors.add(anchor)
 
     def report_unused(self) -> None:

@@ -26,14 +26,16 @@ from app.theory.formula import Formula
 Value = Fraction | int | float
 Given = Mapping[str, Value]
 
-_NUMBER = re.compile(r"-?[0-9][0-9_]*(\.[0-9]+)?")
+_NUMBER = re.compile(r"-?[0-9][0-9_]*(\.[0-9]+|/[1-9][0-9]*)?")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _FORMULA = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+")
 _OPERATORS: dict[str, Callable[[Value, Value], Value]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": lambda a, b: _divided(a, b),
 }
-_WORDS = ("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-          "seventeen eighteen nineteen twenty").split()
+_WORDS = (
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen",
+    "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty",
+)
 
 
 class ExpressionFault(ValueError):
@@ -104,7 +106,8 @@ class Name:
 
     def value(self, given: Given) -> Value:
         if self.name not in given:
-            raise ExpressionFault(f"nothing is given by the name {self.name}.", f"Given are {', '.join(given) or 'no numbers'}.")
+            raise ExpressionFault(f"nothing is given by the name {self.name}.",
+                                  f"Given are {', '.join(given) or 'no numbers'}.")
         return given[self.name]
 
 
@@ -168,7 +171,8 @@ def parse_expression(text: str) -> Expression:
         elif len(terms) == len(operators):
             terms.append(_term(word))
         else:
-            raise ExpressionFault(f"{word!r} in {text!r} stands where + - * or / belongs.", "Put an operator between two values.")
+            raise ExpressionFault(f"{word!r} in {text!r} stands where + - * or / belongs.",
+                                  "Put an operator between two values.")
     if len(terms) != len(operators) + 1:
         raise ExpressionFault(f"{text!r} ends too early." if text.strip() else "there is nothing to compute.",
                               "Name a formula with its numbers, as in data_parallel.volume P=8.")
@@ -203,7 +207,7 @@ def _with_argument(call: Call, word: str) -> Call:
 
 
 def exact(written: str) -> int | Fraction:
-    """A decimal number as what it is: 8 is an int, 1.1 is 11/10."""
+    """A written number as what it is: 8 is an int, 1.1 is 11/10, and 11/10 is that too."""
     number = Fraction(written.replace("_", ""))
     return int(number) if number.denominator == 1 else number
 

@@ -24,8 +24,8 @@ _UNITS = {
 _BYTES_IN = {"kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
 _DIGITS = r"[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,3}(?: [0-9]{3})+|[0-9]+(?:_[0-9]+)*"
 _ANSWER = re.compile(
-    rf"(?P<sign>[-+]?) ?(?P<whole>{_DIGITS})?(?P<decimals>\.[0-9]*)?(?:[eE](?P<power>[-+]?[0-9]{{1,2}}))?(?: ?/ ?(?P<under>[1-9][0-9]*))?"
-    r" ?(?P<unit>[A-Za-z%/ -]*)"
+    rf"(?P<sign>[-+]?) ?(?P<whole>{_DIGITS})?(?P<decimals>\.[0-9]*)?(?:[eE](?P<power>[-+]?[0-9]{{1,2}}))?"
+    r"(?: ?/ ?(?P<under>[1-9][0-9]*))? ?(?P<unit>[A-Za-z%/ -]*)"
 )
 
 
@@ -108,7 +108,7 @@ def _close(number: Fraction, wanted: Value, tolerance: Fraction) -> bool:
 
 
 def _verdict(right: bool, option: Option, feedback: str) -> Verdict:
-    headline = f"{option.html}, yes." if right else f"Not {option.html}."
+    headline = f"{option.html[:1].upper()}{option.html[1:]}, yes." if right else f"Not {option.html}."
     return Verdict("right" if right else "wrong", headline, feedback, option.value)
 
 

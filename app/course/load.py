@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from app.course import checks
+from app.course.checks import Listed
 from app.course.code import CodeSource, kernel_quote
 from app.course.declarations import read_experiments, read_predictions, read_sources, texts_html
 from app.course.draft import Draft
+from app.course.links import link_faults
 from app.course.model import Course, Entry, FigureFields, Lesson
 from app.course.questions import read_given, read_questions
 from app.course.sections import read_sections
@@ -19,20 +20,6 @@ from app.errors import CourseError, Fault
 
 COURSE_FILE = "course.yaml"
 LESSON_KEYS = ("objectives", "out_of_scope", "given", "predictions", "questions", "experiments", "worked", "sources")
-
-
-@dataclass(frozen=True)
-class Listed:
-    """A line of a course.yaml before its folder is read."""
-
-    slug: str
-    title: str
-    question: str
-    prerequisites: tuple[str, ...]
-    folder: Path
-    file: str
-    line: int
-    key: str
 
 
 def load_course(content_dirs: Sequence[Path], figures: FigureFields, code: CodeSource = kernel_quote) -> Course:
@@ -46,12 +33,13 @@ def load_course(content_dirs: Sequence[Path], figures: FigureFields, code: CodeS
     return course
 
 
-def read_course(content_dirs: Sequence[Path], figures: FigureFields, code: CodeSource = kernel_quote) -> tuple[Course, list[Fault]]:
+def read_course(
+    content_dirs: Sequence[Path], figures: FigureFields, code: CodeSource = kernel_quote
+) -> tuple[Course, list[Fault]]:
     """The course as far as it can be read, and its faults, sorted by file and line."""
     faults: list[Fault] = []
     listed = [entry for folder in content_dirs for entry in _listed(folder, faults)]
-    checks.check_slugs([(entry.slug, entry.file, entry.line, entry.key) for entry in listed], faults)
-    checks.check_prerequisites([(entry.slug, entry.prerequisites, entry.file, entry.line, entry.key) for entry in listed], faults)
+    faults += checks.slug_faults(listed) + checks.prerequisite_faults(listed)
     coming = frozenset(entry.slug for entry in listed if not entry.folder.is_dir())
     slugs = frozenset(entry.slug for entry in listed)
     drafts: dict[str, Draft] = {}
@@ -62,7 +50,7 @@ def read_course(content_dirs: Sequence[Path], figures: FigureFields, code: CodeS
             drafts[entry.slug] = Draft(entry.slug, faults, figures, code, slugs, coming)
             lesson = _lesson(entry, drafts[entry.slug])
         entries.append(Entry(number, entry.slug, entry.title, entry.question, entry.prerequisites, lesson))
-    faults += checks.link_faults(drafts)
+    faults += link_faults(drafts)
     return Course(tuple(entries)), sorted(set(faults), key=lambda fault: (fault.file, fault.line, fault.key, fault.message))
 
 
@@ -79,7 +67,8 @@ def _listed(folder: Path, faults: list[Fault]) -> list[Listed]:
     known = {entry.slug for entry in listed}
     for child in sorted(folder.iterdir()):
         if child.is_dir() and not child.name.startswith((".", "_")) and child.name not in known:
-            file.fault(fields.item.line, "lessons", f"the folder {child.name} is not named here.", "Add it to the list, or move it away.")
+            file.fault(fields.item.line, "lessons", f"the folder {child.name} is not named here.",
+                       "Add it to the list, or move it away.")
     return listed
 
 
@@ -136,5 +125,6 @@ def _read(path: Path, faults: list[Fault], remedy: str) -> str | None:
     except FileNotFoundError:
         faults.append(Fault(str(path), 0, "", "the file is missing.", remedy))
     except (OSError, UnicodeDecodeError) as error:
-        faults.append(Fault(str(path), 0, "", f"the file cannot be read: {error}.", "Save it as UTF-8 text that this process may read."))
+        faults.append(Fault(str(path), 0, "", f"the file cannot be read: {error}.",
+                            "Save it as UTF-8 text that this process may read."))
     return None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+REMEDY = "Compute it with {= formula =}, name a given as {P}, or write {!%s} if it is meant as typed."
+
 _WORD = re.compile(r"\w+(?:[.,]\w+)*")
 _SCHEDULE = re.compile(r"[0-9]+[A-Z]+[0-9]+[A-Z]+")  # 1F1B is a name
 _NUMBER_IN_MATH = re.compile(r"[0-9]+(?:\.[0-9]+)?")

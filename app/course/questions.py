@@ -9,7 +9,7 @@ from typing import Literal
 
 from app.course.compose import Composer
 from app.course.draft import Draft
-from app.course.expression import Expression, ExpressionFault, Given, Value, exact, formula_expression, parse_expression
+from app.course.expression import Expression, ExpressionFault, Given, Value, formula_expression, parse_expression
 from app.course.math import MathFault
 from app.course.model import Choice, Question
 from app.course.template import Template
@@ -27,10 +27,11 @@ def read_questions(draft: Draft, fields: Fields) -> tuple[Question, ...]:
     entries = fields.mappings("questions")
     questions = tuple(question for entry in entries if (question := _question(draft, entry)) is not None)
     if len(entries) < FEWEST_QUESTIONS:
-        fields.fault("questions", f"a lesson needs {FEWEST_QUESTIONS} questions or more; here are {len(entries)}.", "Add questions.")
+        fields.fault("questions", f"a lesson needs {FEWEST_QUESTIONS} questions or more; here are {len(entries)}.",
+                     "Add questions.")
     varying = sum(entry.has("varies") for entry in entries)
     if varying < FEWEST_VARYING:
-        fields.fault("questions", f"{FEWEST_VARYING} questions or more must change their numbers with each try; here are {varying}.",
+        fields.fault("questions", f"{FEWEST_VARYING} questions or more must change their numbers with each try, not {varying}.",
                      "Add `varies:` with sets of numbers to a question.")
     return questions
 
@@ -82,7 +83,8 @@ def _tolerance(fields: Fields) -> Fraction:
     """Relative: 0.01 accepts one percent more or less. 0, the default, accepts the exact value only."""
     tolerance = fields.number("tolerance")
     if tolerance is not None and not 0 <= tolerance < 1:
-        fields.fault("tolerance", f"the tolerance {tolerance} is no share of the answer.", "Write a number from 0 to below 1, as 0.01.")
+        fields.fault("tolerance", f"the tolerance {tolerance} is no share of the answer.",
+                     "Write a number from 0 to below 1, as 0.01.")
     return Fraction(tolerance or 0)
 
 
@@ -115,10 +117,11 @@ def _expression(fields: Fields) -> Expression | None:
         number = fields.number("literal")
         if not fields.string("reason", required=False):
             fields.fault("literal", "a literal needs a reason.", "Say under `reason:` why no formula gives this number.")
-        return None if number is None else parse_expression(str(exact(str(number))) if isinstance(number, int) else _decimal(number))
+        return None if number is None else parse_expression(str(number))
     if ways == ["value"]:
+        written = fields.string("value")
         try:
-            return parse_expression(fields.string("value"))
+            return parse_expression(written) if written else None
         except ExpressionFault as fault:
             fields.fault("value", fault.problem, fault.remedy)
             return None
@@ -127,17 +130,7 @@ def _expression(fields: Fields) -> Expression | None:
         fields.fault("formula", f"there is no formula {name!r}.", f"Known are {', '.join(FORMULAS)}.")
         return None
     given = fields.mapping("given")
-    return formula_expression(name, {} if given is None else {key: _argument(item) for key, item in given.items()})
-
-
-def _argument(item: Item) -> str:
-    value = item.value
-    return _decimal(value) if isinstance(value, Fraction) else str(value)
-
-
-def _decimal(number: Fraction | int) -> str:
-    """A number of the file as it was written: YAML has decimals only, so the division ends."""
-    return f"{float(number):.12f}".rstrip("0").rstrip(".")
+    return formula_expression(name, {} if given is None else {key: str(item.value) for key, item in given.items()})
 
 
 def _givens(lesson: Given, fields: Fields) -> tuple[Given, ...]:
@@ -174,7 +167,7 @@ def _numbers(fields: Fields, name: str, item: Item) -> list[Value]:
         if not isinstance(first, int) or not isinstance(last, int) or not isinstance(step, int) or step < 1 or first > last:
             bounds.fault("from", "this is no range of whole numbers.", "Write {from: 2, to: 16, step: 2}.")
             return []
-        return list(range(first, last + 1, step))[: MOST_GIVENS + 1]
+        return [*range(first, last + 1, step)][: MOST_GIVENS + 1]
     entries = item.value if isinstance(item.value, list) else [item]
     numbers = [fields.as_number(entry) for entry in entries]
     return [number for number in numbers if number is not None]
@@ -208,9 +201,11 @@ def _check_try(fields: Fields, question: Question, given: Given, numbers: str) -
     for item, choice in zip(fields.sequence("wrong", required=False), question.wrong, strict=True):
         shown = question.option(choice, given).value
         if choice.value.evaluate(given) == answer:
-            fields.fault_at(item, f"with {numbers} it equals the answer.", "Take those numbers out of `varies`, or find another mistake.")
+            fields.fault_at(item, f"with {numbers} it equals the answer.",
+                            "Take those numbers out of `varies`, or find another mistake.")
         elif shown in seen:
-            fields.fault_at(item, f"with {numbers} it reads like {seen[shown]}.", "Take those numbers out of `varies`, or change one of the two.")
+            fields.fault_at(item, f"with {numbers} it reads like {seen[shown]}.",
+                            "Take those numbers out of `varies`, or change one of the two.")
         seen.setdefault(shown, item.key)
         if choice.label is None:
             _check_discretion(fields, item, choice.feedback, answer, given)

@@ -59,7 +59,8 @@ def _check_order(composer: Composer, found: list[tuple[str, int]]) -> None:
     for title in SECTIONS:
         if title not in titles:
             composer.key = title
-            composer.fault(f"the section {title} is missing.", f"Add ## {title}; the order is {order}.", found[-1][1] if found else 1)
+            composer.fault(f"the section {title} is missing.", f"Add ## {title}; the order is {order}.",
+                           found[-1][1] if found else 1)
     known = [(title, line) for title, line in found if title in SECTIONS]
     for index, (title, line) in enumerate(found):
         composer.key = title

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING
 
 from app.course import cards
@@ -31,8 +30,10 @@ def _group(composer: Composer, fields: Fields) -> str:
     sign = cards.mark(axis) if known else ""
     rows = "".join(_row(composer, line) for line in fields.mappings("lines"))
     opening = f'<tbody class="ax-{axis}">' if known else "<tbody>"
-    title = escape(fields.string("title"))
-    return f'{opening}<tr><th scope="rowgroup" colspan="3">{sign}{title}</th></tr>\n{rows}</tbody>\n'
+    composer.key = fields.item.key
+    title = fields.text("title")
+    heading = "" if title is None else composer.html(str(title.value), title.text_line)
+    return f'{opening}<tr><th scope="rowgroup" colspan="3">{sign}{heading}</th></tr>\n{rows}</tbody>\n'
 
 
 def _row(composer: Composer, fields: Fields) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -21,7 +21,7 @@ _TRUTH_WORDS = {"true": True, "false": False}
 class Item:
     """A value of the file, its line, and its key from the top, as in questions[0].answer.given.P."""
 
-    value: Scalar | Mapping[str, Item] | Sequence[Item]
+    value: Scalar | Mapping[str, Item] | list[Item]
     line: int
     key: str
     text_line: int  # where the text itself begins: a line further down for a block scalar
@@ -43,7 +43,8 @@ class YamlFile:
             node = yaml.compose(text, Loader=yaml.SafeLoader)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark
-            self.fault(mark.line + 1 if mark else 1, "", f"this is not YAML: {error.problem}.", "Check indentation and quotes here.")
+            self.fault(mark.line + 1 if mark else 1, "", f"this is not YAML: {error.problem}.",
+                       "Check indentation and quotes here.")
             return None
         except yaml.YAMLError as error:
             self.fault(1, "", f"this is not YAML: {' '.join(str(error).split())}.", "Save the file as plain UTF-8 text.")
@@ -53,8 +54,10 @@ class YamlFile:
             return None
         return Fields(self, self._item(node, "", ()))
 
-    def _item(self, node: yaml.Node, key: str, above: tuple[int, ...]) -> Item:
-        line = node.start_mark.line + 1
+    def _item(self, node: yaml.Node, key: str, above: tuple[int, ...], key_line: int | None = None) -> Item:
+        """A value stands on the line of its key, where it has one: that is where an author looks."""
+        own_line = node.start_mark.line + 1
+        line = own_line if key_line is None else key_line
         if id(node) in above:
             self.fault(line, key, "this value contains itself.", "Write it out without an alias.")
             return Item(None, line, key, line)
@@ -63,7 +66,8 @@ class YamlFile:
         if isinstance(node, yaml.SequenceNode):
             items = [self._item(child, f"{key}[{index}]", (*above, id(node))) for index, child in enumerate(node.value)]
             return Item(items, line, key, line)
-        return Item(self._scalar(node, line, key), line, key, line + 1 if node.style in ("|", ">") else line)
+        assert isinstance(node, yaml.ScalarNode)
+        return Item(self._scalar(node, line, key), line, key, own_line + (node.style in ("|", ">")))
 
     def _mapping(self, node: yaml.MappingNode, key: str, above: tuple[int, ...]) -> dict[str, Item]:
         items: dict[str, Item] = {}
@@ -72,13 +76,14 @@ class YamlFile:
             name = str(key_node.value) if isinstance(key_node, yaml.ScalarNode) else "?"
             path = f"{key}.{name}" if key else name
             if not isinstance(key_node, yaml.ScalarNode) or key_node.tag != "tag:yaml.org,2002:str":
-                self.fault(line, path, f"the key {name} is not read as text by YAML.", "Put quotes around it or choose another word.")
+                self.fault(line, path, f"the key {name} is not read as text by YAML.",
+                           "Put quotes around it or choose another word.")
             elif name in items:
                 self.fault(line, path, f"{name} stands here twice; YAML would keep only the second.", "Keep one of the two.")
-            items[name] = self._item(value_node, path, above)
+            items[name] = self._item(value_node, path, above, line)
         return items
 
-    def _scalar(self, node: yaml.Node, line: int, key: str) -> Scalar:
+    def _scalar(self, node: yaml.ScalarNode, line: int, key: str) -> Scalar:
         written = str(node.value)
         kind = node.tag.removeprefix("tag:yaml.org,2002:")
         if kind == "str":
@@ -87,7 +92,8 @@ class YamlFile:
             return written
         if kind == "bool":
             if written.lower() not in _TRUTH_WORDS:
-                self.fault(line, key, f"YAML reads {written} as true or false.", f'Write "{written}" in quotes for the word, or true or false.')
+                self.fault(line, key, f"YAML reads {written} as true or false.",
+                           f'Write "{written}" in quotes for the word, or true or false.')
             return _TRUTH_WORDS.get(written.lower(), False)
         if kind in ("int", "float"):
             return self._number(written, line, key)
@@ -194,10 +200,10 @@ class Fields:
             if required:
                 self.fault(name, f"{name} is missing.", f"Add `{name}:` and a list; [] if there is nothing to list.")
             return []
-        if isinstance(item.value, (str, Mapping)) or not isinstance(item.value, Sequence):
+        if not isinstance(item.value, list):
             self._file.fault(item.line, item.key, f"{name} must be a list.", "Begin each entry with `- `.")
             return []
-        return list(item.value)
+        return item.value
 
     def strings(self, name: str, *, required: bool = True) -> list[Item]:
         """A list of texts."""
