@@ -11,6 +11,7 @@ import json
 import os
 import select
 import signal
+import socket
 import sys
 import tempfile
 import traceback
@@ -127,6 +128,8 @@ def _launch_ranks(launch: Launch) -> None:
         PYTORCH_NVML_BASED_CUDA_CHECK="1",
         **backend.backend_environment(chosen, spec.purpose),
     )
+    # elastic puts the host's name into every event it records; where no name server answers, that takes 5 s each.
+    socket.getfqdn = lambda name="": rendezvous.ADDRESS
     rendezvous.register()
     _tell_exits(launch)
     config = LaunchConfig(

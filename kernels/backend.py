@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -58,10 +59,18 @@ def transport(backend: str, environment: Mapping[str, str] = os.environ) -> str:
 
 
 def backend_environment(backend: str, purpose: str) -> dict[str, str]:
-    """Variables to set before the ranks start. A timing run leaves NCCL alone; gloo needs none.
+    """Variables to set before the ranks of one box start. A timing run leaves NCCL alone.
 
+    gloo is told its interface: else it asks for the address of the host's name, 15 s where no name server answers.
     Raises ValueError if `purpose` is neither "counting" nor "timing".
     """
     if purpose not in ("counting", "timing"):
         raise ValueError(f"purpose = {purpose!r}: must be counting or timing")
-    return dict(NCCL_COUNTING) if backend == NCCL and purpose == "counting" else {}
+    if backend == GLOO:
+        return {"GLOO_SOCKET_IFNAME": loopback_interface()}
+    return dict(NCCL_COUNTING) if purpose == "counting" else {}
+
+
+def loopback_interface() -> str:
+    """The interface of 127.0.0.1: lo on Linux, lo0 on macOS."""
+    return next(name for _, name in socket.if_nameindex() if re.fullmatch(r"lo\d*", name))
