@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import inspect, select, text
 
 from app import migrations, sqlite
-from app.db import Database, open_database
+from app.db import Database, check_readiness, open_database
 from app.errors import StorageRefused
 from app.migrations import copy_path, migrate
 from app.tables import learners, metadata
@@ -103,6 +104,21 @@ def test_a_migration_that_fails_half_way_changes_nothing(database_url: str, monk
     assert inspect(database.engine).get_table_names() == []
     monkeypatch.undo()
     assert migrate(database) == NEWEST
+    database.close()
+
+
+def test_a_process_killed_in_mid_migration_leaves_a_database_that_the_next_start_completes(database_url: str) -> None:
+    code = (
+        "import os, signal, sys; from alembic import op; from app.db import open_database; from app.migrations import migrate\n"
+        "op.bulk_insert = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "migrate(open_database(sys.argv[1]))"
+    )
+    killed = subprocess.run([sys.executable, "-c", code, database_url], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    database = open_database(database_url)
+    assert inspect(database.engine).get_table_names() == []
+    assert migrate(database) == NEWEST
+    check_readiness(database)
     database.close()
 
 

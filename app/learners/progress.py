@@ -1,8 +1,8 @@
-"""What is done and what comes next, worked out from attempts. Pure."""
+"""How far a learner is, worked out from attempts. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -69,11 +69,3 @@ def lesson_progress(lesson: LessonShape, attempts: Iterable[Try]) -> LessonProgr
     elif answered_right == len(states):
         state = "done"
     return LessonProgress(answered_right, len(states), state)
-
-
-def course_progress(lessons: Iterable[LessonShape], attempts: Iterable[Try]) -> Mapping[str, LessonProgress]:
-    """Slug -> progress, in the order of the lessons."""
-    by_lesson: dict[str, list[Try]] = {}
-    for attempt in attempts:
-        by_lesson.setdefault(attempt.lesson, []).append(attempt)
-    return {lesson.slug: lesson_progress(lesson, by_lesson.get(lesson.slug, [])) for lesson in lessons}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.learners.progress import LessonProgress, course_progress, lesson_progress, question_states
+from app.learners.progress import LessonProgress, lesson_progress, question_states
 
 
 @dataclass(frozen=True)
@@ -83,11 +83,3 @@ def test_done_means_every_question_right_and_new_means_none_tried(tries: list[Tr
     assert 0 <= progress.answered_right <= progress.questions == 3
     assert (progress.state == "done") == (states == {"right"}) == (progress.answered_right == 3)
     assert (progress.state == "new") == (states == {"open"})
-
-
-@given(TRIES)
-def test_the_course_is_its_lessons_in_order(tries: list[Try]) -> None:
-    lessons = [Lesson("zero", ("a",)), RING]
-    progress = course_progress(lessons, iter(tries))
-    assert list(progress) == ["zero", "ring"]
-    assert progress == {lesson.slug: lesson_progress(lesson, tries) for lesson in lessons}
