@@ -101,7 +101,14 @@ class Host:
         if "cancel" in request:
             self._cancel(request["cancel"])
         else:
-            self._waiting.append((request["run"], spec_from_json(request["spec"])))
+            self._enqueue(request["run"], request["spec"])
+
+    def _enqueue(self, run_id: str, spec: dict[str, Any]) -> None:
+        try:
+            self._waiting.append((run_id, spec_from_json(spec)))
+        except (TypeError, KeyError) as error:
+            facts = {"rank": None, "exit": "refused", "error": f"not a run spec: {error}", "phase": "starting", "log_tail": ""}
+            self._say({"run": run_id, "event": "failed", **facts})
 
     def _cancel(self, run_id: str) -> None:
         if self._run is not None and self._run.run_id == run_id:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing.util
 import os
 import signal
+import socket
 import subprocess
+import tempfile
 from collections.abc import Callable
 
 import torch
@@ -70,12 +73,34 @@ def start_a_daemon() -> None:
     raise ValueError("a daemon is left behind")
 
 
+def print_a_lot() -> None:
+    """Writes to both streams, by Python and past it."""
+    print('{"event": "report"}', flush=True)
+    os.write(1, b"raw\n")
+    os.write(2, b"raw\n")
+
+
+def describe_itself() -> None:
+    """Tells by its error where and how it runs."""
+    described = {
+        "folder": os.getcwd(),
+        "temporary": tempfile.gettempdir(),
+        "nice": os.getpriority(os.PRIO_PROCESS, 0),
+        "threads": os.environ["OMP_NUM_THREADS"],
+        "interface": os.environ["GLOO_SOCKET_IFNAME"],
+        "name": socket.getfqdn(),
+    }
+    raise ValueError(json.dumps(described))
+
+
 FAULTS: dict[str, Callable[[], None]] = {
     "raises": raise_an_error,
     "hangs": wait_for_ever,
     "leaves": leave,
     "aborts late": abort_on_the_way_out,
     "starts a daemon": start_a_daemon,
+    "prints": print_a_lot,
+    "describes itself": describe_itself,
 }
 
 
