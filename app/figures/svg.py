@@ -194,19 +194,18 @@ class Box:
     bottom: float
 
     def clear_of(self, points: Sequence[Point]) -> bool:
-        """Whether no straight piece between neighbouring points passes through the box."""
-        return not any(self._meets(start, end) for start, end in pairwise(points))
+        """Whether no straight piece between neighbouring points, which run to the right, passes through the box."""
+        for (x_0, y_0), (x_1, y_1) in pairwise(points):
+            if x_1 < self.left or x_0 > self.right:
+                continue
+            rise = (y_1 - y_0) / (x_1 - x_0) if x_1 > x_0 else 0.0
+            entry = y_0 + rise * (max(self.left, x_0) - x_0)
+            exit_ = y_0 + rise * (min(self.right, x_1) - x_0)
+            if min(entry, exit_) < self.bottom and max(entry, exit_) > self.top:
+                return False
+        return True
 
     def overlaps(self, other: Box) -> bool:
         return (
             self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
         )
-
-    def _meets(self, start: Point, end: Point) -> bool:
-        """For pieces that run to the right: compares heights where the piece lies above or below the box."""
-        left, right = max(self.left, start[0]), min(self.right, end[0])
-        if left > right:
-            return False
-        rise = (end[1] - start[1]) / (end[0] - start[0]) if end[0] > start[0] else 0.0
-        heights = (start[1] + rise * (left - start[0]), start[1] + rise * (right - start[0]))
-        return min(heights) < self.bottom and max(heights) > self.top

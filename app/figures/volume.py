@@ -8,7 +8,8 @@ from app.figures.amounts import Amount, Setting, amount
 from app.figures.inputs import Choice, Field, Inputs, Option
 from app.figures.numbers import Number, counted
 from app.figures.strategies import DATA, PIPELINE, STRATEGIES, STRATEGY_CHOICE, TENSOR, Strategy
-from app.figures.volume_chart import NARROW, WIDE, Chart, chart
+from app.figures.volume_chart import Chart, chart
+from app.figures.volume_lines import NARROW, WIDE
 from app.figures.volume_ranks import RankPanel, rank_panel, sent_by_rank
 from app.figures.volume_words import Case, Finding, Measure, difference, finding, scope_words
 from app.theory import data_parallel
