@@ -171,10 +171,10 @@ def load_entry(extra_strategies: str | None) -> Entry:
     `extra_strategies` names a module with STRATEGIES (name -> build) and SPECS (StrategySpec), which join those of this
     process: a way for tests to bring their own.
     """
+    module = None if extra_strategies is None else importlib.import_module(extra_strategies)
     from kernels import strategies, train
 
-    if extra_strategies is not None:
-        module = importlib.import_module(extra_strategies)
+    if module is not None:
         strategies.STRATEGIES.update(module.STRATEGIES)
         STRATEGY_SPECS.update({spec.name: spec for spec in module.SPECS})
     return train.run_rank
