@@ -84,9 +84,14 @@ def highlighted(text: str, language: str) -> str | None:
     return str(highlight(text, lexer, HtmlFormatter(nowrap=True))).rstrip("\n")
 
 
+def block_html(highlighted_code: str, label: str) -> str:
+    """A block of code that scrolls within itself, by keyboard too."""
+    return (f'<code class="cmd highlight" tabindex="0" role="region" aria-label="{escape(label)}">'
+            f"{highlighted_code}</code>")
+
+
 def quote_html(quote: Quote) -> str:
-    """The quoted code as a figure: keyboard users can scroll it, and the caption says where it stands."""
-    label = escape(f"{quote.name} in {quote.file}")
+    """The quoted code as a figure whose caption says where it stands."""
+    code = block_html(highlighted(quote.text, "python") or "", f"{quote.name} in {quote.file}")
     caption = f"<b>{escape(quote.name)}</b> as it runs, {escape(quote.file)}, line {quote.line}."
-    return (f'<figure class="code wide"><pre class="highlight" tabindex="0" role="region" aria-label="{label}"><code>'
-            f"{highlighted(quote.text, 'python')}</code></pre><figcaption>{caption}</figcaption></figure>\n")
+    return f'<figure class="fig wide">{code}<figcaption>{caption}</figcaption></figure>\n'

@@ -100,8 +100,8 @@ def _experiment(draft: Draft, fields: Fields, folder: Path) -> Experiment:
     strategies = tuple(_strategy(draft, entry, world_size) for entry in fields.mappings("strategies"))
     for fault in spec.world_size_faults(world_size):
         fields.fault("P", f"{fault.field} = {fault.value} cannot run.", f"It {fault.allowed}.")
-    return Experiment(name, plain_text(draft, fields, "title"), text_html(draft, fields, "text"), figure, world_size, strategies,
-                      _recorded(fields, folder, strategies))
+    title, text = plain_text(draft, fields, "title"), text_html(draft, fields, "text")
+    return Experiment(name, title, text, figure, world_size, strategies, _recorded(fields, folder, strategies))
 
 
 def _strategy(draft: Draft, fields: Fields, world_size: int) -> spec.Experiment:

@@ -24,12 +24,12 @@ Words = list[str]
 def directive_html(composer: Composer, token: Token) -> str:
     """The HTML of one directive; its faults are told to the composer."""
     name = token.info
-    if name not in _ALONE and name not in _WITH_BODY:
-        known = ", ".join([*(f"::{alone}" for alone in _ALONE), *(f":::{body}" for body in _WITH_BODY)])
+    if name not in ALONE and name not in WITH_BODY:
+        known = ", ".join([*(f"::{alone}" for alone in ALONE), *(f":::{body}" for body in WITH_BODY)])
         composer.fault(f"there is no directive {name!r}.", f"Known are {known}.")
         return ""
-    if (token.meta["colons"] > 2) != (name in _WITH_BODY):
-        example = f":::{name}, the text, and a line of :::" if name in _WITH_BODY else f"::{name} with two colons, on one line"
+    if (token.meta["colons"] > 2) != (name in WITH_BODY):
+        example = f":::{name}, the text, and a line of :::" if name in WITH_BODY else f"::{name} with two colons, on one line"
         composer.fault(f"the directive {name} is written in the other form.", f"Write {example}.")
         return ""
     if not token.meta["closed"]:
@@ -40,9 +40,9 @@ def directive_html(composer: Composer, token: Token) -> str:
     except ValueError:
         composer.fault("a quotation mark is not closed.", "Close it, or leave it out.")
         return ""
-    if name in _WITH_BODY:
-        return _WITH_BODY[name](composer, words, token)
-    return _ALONE[name](composer, words)
+    if name in WITH_BODY:
+        return WITH_BODY[name](composer, words, token)
+    return ALONE[name](composer, words)
 
 
 def _one_name(composer: Composer, words: Words, directive: str) -> str | None:
@@ -190,9 +190,9 @@ def _note(composer: Composer, words: Words, token: Token) -> str:
     return f'<aside class="note">{body}</aside>\n'
 
 
-_ALONE: dict[str, Callable[[Composer, Words], str]] = {
+ALONE: dict[str, Callable[[Composer, Words], str]] = {
     "figure": _figure, "question": _declared("question"), "experiment": _declared("experiment"),
     "prediction": _declared("prediction"), "recall": _recall, "formula": _formula, "code": _code, "worked": _worked,
     "sources": _sources, "model": _model,
 }
-_WITH_BODY: dict[str, Callable[[Composer, Words, Token], str]] = {"note": _note}
+WITH_BODY: dict[str, Callable[[Composer, Words, Token], str]] = {"note": _note}

@@ -25,13 +25,12 @@ class Link:
 
 @dataclass
 class Draft:
-    """Shared by the readers of one lesson's files. `coming` and `slugs` are of the whole course."""
+    """Shared by the readers of one lesson's files. `coming` are the lessons of the course without a folder."""
 
     slug: str
     faults: list[Fault]
     figures: FigureFields
     code: CodeSource
-    slugs: frozenset[str]
     coming: frozenset[str]
     given: Given = field(default_factory=dict)
     sources: dict[str, Source] = field(default_factory=dict)

@@ -154,10 +154,6 @@ class Expression:
         """Whether it repeats numbers of the lesson and computes none."""
         return all(isinstance(term, (Name, Constant)) for term in self.terms)
 
-    @property
-    def formulas(self) -> tuple[str, ...]:
-        return tuple(term.formula for term in self.terms if isinstance(term, Call))
-
 
 def parse_expression(text: str) -> Expression:
     """Reads an expression. Raises ExpressionFault; names and formulas are looked up only when it is evaluated."""

@@ -41,13 +41,12 @@ def read_course(
     listed = [entry for folder in content_dirs for entry in _listed(folder, faults)]
     faults += checks.slug_faults(listed) + checks.prerequisite_faults(listed)
     coming = frozenset(entry.slug for entry in listed if not entry.folder.is_dir())
-    slugs = frozenset(entry.slug for entry in listed)
     drafts: dict[str, Draft] = {}
     entries: list[Entry] = []
     for number, entry in enumerate(listed, start=1):
         lesson = None
         if entry.slug not in coming and entry.slug not in drafts:
-            drafts[entry.slug] = Draft(entry.slug, faults, figures, code, slugs, coming)
+            drafts[entry.slug] = Draft(entry.slug, faults, figures, code, coming)
             lesson = _lesson(entry, drafts[entry.slug])
         entries.append(Entry(number, entry.slug, entry.title, entry.question, entry.prerequisites, lesson))
     faults += link_faults(drafts)

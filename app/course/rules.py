@@ -11,7 +11,7 @@ from markdown_it.token import Token
 
 from app.course import links
 from app.course.cards import mark
-from app.course.code import highlighted
+from app.course.code import block_html, highlighted
 from app.course.directives import directive_html
 from app.course.model import AXES
 from app.course.numerals import REMEDY, typed_numerals
@@ -132,7 +132,7 @@ def _fence(self: object, tokens: Sequence[Token], index: int, options: object, e
     code = highlighted(token.content, language)
     if code is None:
         composer.fault(f"code in {language!r} cannot be coloured.", "Name a language such as python, json or text.")
-    return f'<pre class="highlight" tabindex="0"><code>{code}</code></pre>\n'
+    return block_html(code or "", f"Code, {language}") + "\n"
 
 
 def _heading(self: object, tokens: Sequence[Token], index: int, options: object, env: Env) -> str:
