@@ -133,15 +133,18 @@ def _spots(case: Case, plane: Plane) -> tuple[Spot, ...]:
 def _spot_labels(case: Case, plane: Plane, spots: Sequence[Spot]) -> list[Label]:
     """Each point's value, left of the reader's line where there is room, else right of it."""
     valued = [spot for spot in spots if spot.hollow or spot.value]  # at P = 1 all lines begin in one point, at 0
-    named = not plane.layout.end_labels and _ends_are_crowded(case, plane)
-    texts = [_spot_text(case, spot, named) for spot in valued]
     wanted = [spot.y + _label_offset(spot, spots) for spot in valued]
     heights = svg.spread(wanted, LINE - 1, plane.layout.top - 8, plane.layout.bottom - 6)
-    x = plane.x(case.P)
-    room = x - plane.x.start - 15
-    sides = [(x - 11, "end") if CHARACTER * len(text) < room else (x + 11, "start") for text in texts]
-    return [Label(spot.axis, at, y, (text,), anchor)
-            for spot, text, y, (at, anchor) in zip(valued, texts, heights, sides, strict=True)]
+    return [_spot_label(case, plane, spot, y) for spot, y in zip(valued, heights, strict=True)]
+
+
+def _spot_label(case: Case, plane: Plane, spot: Spot, y: float) -> Label:
+    """The longest text that has room beside the point."""
+    rooms = ((spot.x - 11, "end", spot.x - plane.x.start - 15), (spot.x + 11, "start", plane.x.end - spot.x - 7))
+    texts = _spot_texts(case, plane, spot)
+    fitting = (Label(spot.axis, x, y, (text,), anchor)
+               for text in texts for x, anchor, room in rooms if CHARACTER * len(text) < room)
+    return next(fitting, Label(spot.axis, spot.x + 11, y, (texts[-1],), "start"))
 
 
 def _label_offset(spot: Spot, spots: Sequence[Spot]) -> float:
@@ -150,12 +153,16 @@ def _label_offset(spot: Spot, spots: Sequence[Spot]) -> float:
     return 20 if below_formula and not spot.hollow else -9
 
 
-def _spot_text(case: Case, spot: Spot, named: bool) -> str:
+def _spot_texts(case: Case, plane: Plane, spot: Spot) -> list[str]:
+    """The point's value: first with all that may stand before it, then with less."""
     value = case.measure.tenths(spot.value)
     active = case.amounts[TENSOR.name].active_gpus
+    texts = [value]
     if spot.axis == TENSOR.axis and not spot.hollow and 1 < active < case.P:
-        value = f"on {active} of {case.P}: {value}"
-    return f"{spot.axis} {value}" if named else value
+        texts.insert(0, f"on {active} of {case.P}: {value}")
+    if not plane.layout.end_labels and _ends_are_crowded(case, plane):
+        texts = [f"{spot.axis} {text}" for text in texts] + [value]
+    return texts
 
 
 def _ends_are_crowded(case: Case, plane: Plane) -> bool:
