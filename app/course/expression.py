@@ -12,7 +12,6 @@ Operators are + - * / between blanks; * and / bind more tightly. There are no br
 from __future__ import annotations
 
 import inspect
-import math
 import operator
 import re
 from collections.abc import Callable, Mapping
@@ -26,7 +25,8 @@ from app.theory.formula import Formula
 Value = Fraction | int | float
 Given = Mapping[str, Value]
 
-_NUMBER = re.compile(r"-?[0-9][0-9_]*(\.[0-9]+|/[1-9][0-9]*)?")
+_NUMBER = re.compile(r"-?[0-9][0-9_]{0,29}(\.[0-9]{1,30}|/[1-9][0-9]{0,29})?")
+_LARGEST = 10**50
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _FORMULA = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+")
 _OPERATORS: dict[str, Callable[[Value, Value], Value]] = {
@@ -60,9 +60,9 @@ class Call:
             raise ExpressionFault(f"there is no formula {self.formula!r}.", f"Known are {', '.join(FORMULAS)}.")
         try:
             return evaluate(self.formula, self._arguments(formula, given))
-        except ValueError as error:
-            if isinstance(error, ExpressionFault):
-                raise
+        except ExpressionFault:
+            raise
+        except (ValueError, ArithmeticError) as error:
             raise ExpressionFault(f"{self.formula} has no value here: {error}.", "Give it numbers that it allows.") from None
 
     def _arguments(self, formula: Formula, given: Given) -> dict[str, Value | str]:
@@ -226,10 +226,10 @@ def shown_number(value: Value, digits: int | None = None) -> str:
 
     Rounds half up, as a reader does by hand. 48 -> "48", 3/2 -> "1.5", 128/3 -> "42.67", 7000000 -> "7,000,000".
     """
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ExpressionFault(f"the value is {value}.", "Choose numbers that give a finite value.")
+    if not -_LARGEST < value < _LARGEST:
+        raise ExpressionFault("the value is endless, or too long to show.", "Choose smaller numbers.")
     with localcontext() as context:
-        context.prec = 60
+        context.prec = 70
         fraction = Fraction(value) if not isinstance(value, float) else Fraction(str(value))
         decimal = Decimal(fraction.numerator) / Decimal(fraction.denominator)
         if digits is None:

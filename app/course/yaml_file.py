@@ -49,6 +49,9 @@ class YamlFile:
         except yaml.YAMLError as error:
             self.fault(1, "", f"this is not YAML: {' '.join(str(error).split())}.", "Save the file as plain UTF-8 text.")
             return None
+        except RecursionError:
+            self.fault(1, "", "brackets are nested too deeply.", "Write it with fewer levels.")
+            return None
         if not isinstance(node, yaml.MappingNode):
             self.fault(1, "", "the file holds no keys.", "Begin with lines such as `objectives:`.")
             return None

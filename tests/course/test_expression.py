@@ -6,9 +6,11 @@ from fractions import Fraction
 
 import pytest
 from hypothesis import given as with_any
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from app.course.expression import ExpressionFault, Value, formula_expression, in_words, parse_expression, shown_number
+from app.theory import FORMULAS
 
 GIVEN: dict[str, Value] = {"P": 4, "L": 2, "H": 4, "T": 1, "m": 1, "many": 8}
 
@@ -64,6 +66,19 @@ def test_no_text_makes_an_expression_fail_in_another_way(written: str) -> None:
         return
 
 
+ARGUMENTS = st.sampled_from(["0", "1", "3", "8", "-1", "3/2", "0.1", "1_000_000_000_000", "9" * 30, "fp32", "P"])
+
+
+@settings(deadline=None)
+@with_any(st.sampled_from(sorted(FORMULAS)), st.data())
+def test_no_arguments_make_a_formula_fail_in_another_way(name: str, data: st.DataObject) -> None:
+    words = [f"{symbol.name}={data.draw(ARGUMENTS)}" for symbol in FORMULAS[name].symbols]
+    try:
+        shown_number(parse_expression(" ".join([name, *words])).evaluate(GIVEN))
+    except ExpressionFault:
+        return
+
+
 @pytest.mark.parametrize(
     ("value", "digits", "text"),
     [
@@ -71,6 +86,7 @@ def test_no_text_makes_an_expression_fail_in_another_way(written: str) -> None:
         (Fraction(128, 3), None, "42.67"), (7_000_000_000, None, "7,000,000,000"), (Fraction(1, 16), None, "0.0625"),
         (Fraction(-3, 2), None, "-1.5"), (0.1, None, "0.1"), (1e22, None, "10,000,000,000,000,000,000,000"),
         (10**40, None, f"{10**40:,}"),
+        (10**49 + Fraction(1, 3), 9, f"{10**49:,}.333333333"),
     ],
 )
 def test_a_number_is_shown_as_a_reader_would_write_it(value: Value, digits: int | None, text: str) -> None:
@@ -78,8 +94,9 @@ def test_a_number_is_shown_as_a_reader_would_write_it(value: Value, digits: int 
 
 
 def test_an_endless_number_is_refused() -> None:
-    with pytest.raises(ExpressionFault, match="finite"):
-        shown_number(float("inf"))
+    for value in (float("inf"), float("nan"), 10**60):
+        with pytest.raises(ExpressionFault, match="too long to show"):
+            shown_number(value)
 
 
 def test_words_go_to_twenty() -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from app.course import figure_fields
 from app.course.load import load_course
 from app.errors import CourseError
-from tests.course.conftest import SLUG, Content
+from tests.course.conftest import SLUG, Content, guide_block
 
 
 @dataclass(frozen=True)
@@ -331,3 +333,18 @@ def test_a_recorded_run_that_cannot_be_shown_is_a_fault(content: Content, writte
     fault = content.faults()[0]
     assert message in fault.message
     assert "ecord" in fault.remedy
+
+
+FILES = st.sampled_from(["lesson.md", "lesson.yaml", "course.yaml"])
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(FILES, st.integers(0, 4000), st.integers(0, 40), st.text(st.characters(exclude_categories=["Cs"]), max_size=8))
+def test_a_spoilt_file_raises_nothing_and_every_fault_is_whole(
+    content: Content, name: str, start: int, count: int, put: str
+) -> None:
+    original = guide_block(name)
+    content.write(name, original[:start] + put + original[start + count :])
+    faults = content.faults()
+    content.write(name, original)
+    assert all(fault.file and fault.message and fault.remedy for fault in faults)

@@ -56,6 +56,12 @@ def test_an_alias_that_contains_itself_is_a_fault() -> None:
     assert "contains itself" in faults[0].message
 
 
+def test_brackets_without_end_are_a_fault() -> None:
+    faults: list[Fault] = []
+    YamlFile("f.yaml", faults).read("a: " + "[" * 5000)
+    assert faults
+
+
 @given(st.text(alphabet=st.sampled_from("abc:-[]{}&*!|>'\"%@\n 12\t#,?\x00\x07é"), max_size=40))
 def test_no_file_raises(text: str) -> None:
     faults: list[Fault] = []
