@@ -1,6 +1,6 @@
 """Rank reports -> measured beside predicted: the verdict, the gap to the ideal with its causes, and a sentence on both.
 
-The JSON made here is the one that `worldsize predict|measure --json` prints and that /api carries (docs/json.md).
+The JSON made here is the one that `worldsize predict|measure --json` prints and that /api carries.
 """
 
 from __future__ import annotations

@@ -30,8 +30,9 @@ def cold_seconds(spec: RunSpec) -> float:
     """The same run from a shell: torch is imported by the agent and by each rank."""
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(spec.P), "--master-addr", "127.0.0.1",
                "--master-port", "0", "-m", "kernels.train", "--spec", json.dumps(to_json(spec))]
+    environment = {"PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"}
     began = time.monotonic()
-    done = subprocess.run(command, check=True, capture_output=True, text=True, env={"PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"})
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
     seconds = time.monotonic() - began
     assert json.loads(done.stdout)["P"] == spec.P
     return seconds
@@ -43,6 +44,7 @@ def test_a_warm_host_against_cold_torchrun() -> None:
         one = [warm_seconds(launcher, ONE) for _ in range(WARM_RUNS)]
         three = [warm_seconds(launcher, THREE) for _ in range(WARM_RUNS)]
         cold = [cold_seconds(ONE) for _ in range(COLD_RUNS)]
-    for name, seconds in (("one strategy, warm", one), ("three strategies, warm", three), ("one strategy, cold torchrun", cold)):
+    measured = {"one strategy, warm host": one, "three strategies, warm host": three, "one strategy, cold torchrun": cold}
+    for name, seconds in measured.items():
         print(f"{name}: p50 {statistics.median(seconds):.2f} s, slowest {max(seconds):.2f} s, {len(seconds)} runs")
     print(f"cold torchrun / warm host: {statistics.median(cold) / statistics.median(one):.1f}")
