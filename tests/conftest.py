@@ -1,3 +1,3 @@
 """Fixtures of all rooms, by the module they come from."""
 
-pytest_plugins = ["tests.databases", "tests.runs.launchers"]
+pytest_plugins = ["tests.databases", "tests.runs.launchers", "tests.web.sites"]

@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from app.learners import store
 from app.web import contexts
 from app.web.deps import Site, SiteDep, Visitor, VisitorDep, forget
-from app.web.render import counted, render
+from app.web.render import render
 from app.web.standing import Past, past, standing
 
 router = APIRouter()
@@ -62,4 +62,4 @@ def _row(site: Site, slug: str, before: Past) -> contexts.ProgressRow:
     here = standing(lesson, before)
     tries = len(before.of(slug).attempts)
     return contexts.ProgressRow(slug, lesson.title, f"{sum(here.sections)} of {len(here.sections)}",
-                                f"{here.right} of {here.questions}", counted(tries, "try", "tries"))
+                                f"{here.right} of {here.questions}", f"{tries:,}")

@@ -11,18 +11,22 @@ import re
 import secrets
 import sys
 import time
-from typing import Any
+from typing import Any, TextIO
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger("app.web")
+OUTSPOKEN = ("app", "uvicorn.error")
 REQUEST_ID = re.compile(r"[A-Za-z0-9-]{8,64}")
 
 
-def configure_logs(level: int = logging.INFO) -> None:
-    """Sends our own lines and those of uvicorn and other libraries through one formatter. Called by the commands."""
+def configure_logs(stream: TextIO | None = None) -> None:
+    """Sends our own lines and those of libraries through one formatter, to stderr unless told otherwise. For the commands.
+
+    Libraries are heard from warnings on: what they say at other times may repeat addresses or values.
+    """
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -34,7 +38,7 @@ def configure_logs(level: int = logging.INFO) -> None:
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=True,
     )
-    handler = logging.StreamHandler(sys.stderr)
+    handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=[*shared, structlog.stdlib.ExtraAdder(allow=())],
         processors=[
@@ -45,7 +49,9 @@ def configure_logs(level: int = logging.INFO) -> None:
     ))
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(level)
+    root.setLevel(logging.WARNING)
+    for name in OUTSPOKEN:
+        logging.getLogger(name).setLevel(logging.INFO)
 
 
 def request_id(scope: Scope) -> str:

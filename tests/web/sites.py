@@ -1,0 +1,65 @@
+"""Fixtures of the web's tests: an application on a data folder of its own, clients, a live server, a browser."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import threading
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+from fastapi import FastAPI
+
+from app.main import create_app
+from app.settings import Settings
+
+with warnings.catch_warnings():
+    warnings.filterwarnings("ignore", ".*httpx.*")  # starlette would rather have httpx2; httpx serves
+    from fastapi.testclient import TestClient
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+# As root Chromium has no sandbox; the rest keeps it from calling out.
+BROWSER_FLAGS = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+                 "--disable-component-update", "--disable-sync"]
+LESSON = "/lessons/split-three-ways"
+
+
+def make_app(folder: Path, **settings: Any) -> FastAPI:
+    return create_app(Settings.load(data_dir=folder, **settings))
+
+
+@pytest.fixture(scope="session")
+def web_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FastAPI]:
+    """One application for all tests that need no settings of their own: each learner has a cookie of their own."""
+    app = make_app(tmp_path_factory.mktemp("web"))
+    yield app
+    app.state.site.database.close()
+
+
+@pytest.fixture()
+def client(web_app: FastAPI) -> TestClient:
+    """A browser that has never been here. It does not follow redirects, so that tests see them."""
+    return TestClient(web_app, follow_redirects=False)
+
+
+@pytest.fixture(scope="session")
+def live_url(web_app: FastAPI) -> Iterator[str]:
+    """The same application behind a real socket."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = uvicorn.Server(uvicorn.Config(web_app, log_config=None, access_log=False))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.fixture(scope="session")
+def browser_type_launch_args(browser_type_launch_args: dict[str, Any]) -> dict[str, Any]:
+    """The Chromium on PATH; without one, whatever Playwright has installed."""
+    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    return {**browser_type_launch_args, "args": BROWSER_FLAGS, **({"executable_path": found} if found else {})}

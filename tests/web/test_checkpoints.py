@@ -1,0 +1,170 @@
+"""Questions: graded on the server, every try kept once, feedback only after an answer."""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from tests.web.sites import LESSON
+
+EIGHT = f"{LESSON}/checkpoints/eight-gpus"
+TOKENS = f"{LESSON}/checkpoints/break-even"
+HTMX = {"HX-Request": "true"}
+
+
+def exported(client: TestClient) -> list[dict[str, Any]]:
+    attempts: list[dict[str, Any]] = client.get("/me/export").json()["attempts"]
+    return attempts
+
+
+def hidden(html: str, name: str) -> str:
+    found = re.search(rf'name="{name}" value="([^"]*)"', html)
+    assert found is not None
+    return found[1]
+
+
+def question_html(client: TestClient, query: str = "") -> str:
+    html = client.get(f"{LESSON}?{query}").text
+    return html[html.index('id="question-eight-gpus"'):html.index('id="question-doubled-width"')]
+
+
+def test_eight_gpus_send_56_each(client: TestClient) -> None:
+    response = client.post(EIGHT, data={"answer": "56"}, headers=HTMX)
+    assert response.status_code == 200
+    assert "56, yes." in response.text
+    assert response.text.count("disabled>") == 5
+
+
+def test_a_wrong_answer_is_told_which_mistake_it_is_and_not_the_answer(client: TestClient) -> None:
+    response = client.post(EIGHT, data={"answer": "64"}, headers=HTMX)
+    assert response.status_code == 200
+    assert "Not 64." in response.text
+    assert 'class="right"' not in response.text
+    assert "yes" not in response.text
+    assert 'class="wrong"' in response.text
+
+
+def test_without_htmx_the_answer_leads_back_to_the_question_where_its_feedback_stands(client: TestClient) -> None:
+    client.get(LESSON)
+    response = client.post(f"{EIGHT}?volume.P=8", data={"answer": "64"})
+    assert response.status_code == 303
+    assert response.headers["location"] == f"{LESSON}?volume.P=8#question-eight-gpus"
+    assert "Not 64." in question_html(client)
+
+
+@pytest.mark.parametrize("nonsense", ["pear", "", "   ", "1,2", "56 GB", "9" * 90, "\x00", "💥", "--5"])
+def test_nonsense_gets_help_costs_no_try_and_is_not_kept(client: TestClient, nonsense: str) -> None:
+    client.get(LESSON)
+    response = client.post(TOKENS, data={"answer": nonsense}, headers=HTMX)
+    assert response.status_code == 422
+    assert "Not counted as a try." in response.text
+    assert exported(client) == []
+
+
+def test_without_htmx_nonsense_comes_back_on_the_whole_page_with_what_was_typed(client: TestClient) -> None:
+    response = client.post(TOKENS, data={"answer": "pear"})
+    assert response.status_code == 422
+    assert "<h1>Split three ways</h1>" in response.text
+    assert 'value="pear"' in response.text
+
+
+@pytest.mark.parametrize("form", [{"variant": "-1"}, {"variant": "x"}, {"variant": "10000"}, {"answer": "5" * 300}, {"more": "1"},
+                                  {"submission": "s" * 65}])
+def test_a_form_that_no_page_of_ours_sends_is_refused(client: TestClient, form: dict[str, str]) -> None:
+    assert client.post(EIGHT, data={"answer": "56", **form}).status_code == 422
+    assert client.post(EIGHT, data={"answer": "56", **form}, headers=HTMX).status_code == 422
+
+
+@pytest.mark.parametrize("address", [f"{LESSON}/checkpoints/nothing", "/lessons/nothing/checkpoints/eight-gpus",
+                                     "/lessons/ring-all-reduce/checkpoints/eight-gpus"])
+def test_a_question_that_is_not_there_is_not_found(client: TestClient, address: str) -> None:
+    assert client.post(address, data={"answer": "56"}).status_code == 404
+
+
+def test_every_try_is_kept_in_order(client: TestClient) -> None:
+    client.get(LESSON)
+    for answer in ("48", "64", "56"):
+        client.post(EIGHT, data={"answer": answer})
+    kept = [(attempt["number"], attempt["answer"], attempt["outcome"]) for attempt in exported(client)]
+    assert kept == [(1, "48", "wrong"), (2, "64", "wrong"), (3, "56", "right")]
+
+
+def test_the_same_form_sent_twenty_times_at_once_is_one_try_with_one_answer(client: TestClient) -> None:
+    form = {"answer": "64", "variant": "0", "submission": hidden(question_html(client), "submission")}
+    with ThreadPoolExecutor(20) as pool:
+        answers = list(pool.map(lambda _: client.post(EIGHT, data=form, headers=HTMX), range(20)))
+    assert {answer.status_code for answer in answers} == {200}
+    assert all("Not 64." in answer.text and "1 try so far" in answer.text for answer in answers)
+    assert len(exported(client)) == 1
+
+
+def test_another_answer_in_a_form_restored_by_back_is_another_try(client: TestClient) -> None:
+    submission = hidden(question_html(client), "submission")
+    for answer in ("64", "56"):
+        client.post(EIGHT, data={"answer": answer, "submission": submission})
+    assert [attempt["outcome"] for attempt in exported(client)] == ["wrong", "right"]
+
+
+def test_two_tabs_of_a_new_learner_lose_nothing(client: TestClient) -> None:
+    client.get(LESSON)  # both tabs have the page, and so the cookie
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda answer: client.post(EIGHT, data={"answer": answer}), ["48", "64"]))
+    assert {attempt["answer"] for attempt in exported(client)} == {"48", "64"}
+
+
+def test_another_try_brings_other_numbers_and_the_first_answer_stays(client: TestClient) -> None:
+    client.get(LESSON)
+    solved = client.post(EIGHT, data={"answer": "56"}, headers=HTMX).text
+    assert "try.eight-gpus=1" in solved
+    other = client.get(f"{EIGHT}?try.eight-gpus=1", headers=HTMX).text
+    assert hidden(other, "variant") == "1"
+    assert "on 8 GPUs" not in other
+    assert "disabled" not in other.replace("hx-disabled-elt", "")
+    client.post(EIGHT, data={"answer": "64", "variant": "1"}, headers=HTMX)
+    assert "56, yes." in question_html(client, "try.eight-gpus=0")
+
+
+def test_the_question_alone_is_for_htmx_and_others_are_led_to_the_lesson(client: TestClient) -> None:
+    response = client.get(f"{EIGHT}?try.eight-gpus=1")
+    assert response.headers["location"] == f"{LESSON}?try.eight-gpus=1#question-eight-gpus"
+    assert response.headers["vary"] == "HX-Request"
+
+
+@pytest.mark.parametrize("number", ["-1", "x", "", "1.5", "99999", "٣"])
+def test_a_try_that_is_no_number_is_refused(client: TestClient, number: str) -> None:
+    assert client.get(LESSON, params={"try.eight-gpus": number}).status_code == 422
+    assert client.get(EIGHT, params={"try.eight-gpus": number}, headers=HTMX).status_code == 422
+
+
+def test_no_feedback_and_no_mark_is_in_any_page_before_the_answer(web_app: FastAPI, client: TestClient) -> None:
+    """Every feedback of every question, as the course would say it at this learner's numbers, is nowhere to be read."""
+    lesson = web_app.state.site.course.lesson("split-three-ways")
+    pages = [client.get(address, headers=headers).text for address, headers in (
+        (LESSON, {}), (f"{LESSON}?try.eight-gpus=1", {}), ("/", {}), ("/me", {}), (f"{EIGHT}?try.eight-gpus=0", HTMX))]
+    for page in pages:
+        assert 'class="right"' not in page
+        assert 'class="wrong"' not in page
+        for question in lesson.questions:
+            for choice in (question.answer, *question.wrong):
+                feedback = choice.feedback.html(question.givens[0])
+                sentence = re.sub("<[^>]+>", " ", feedback).strip()[:50]
+                assert sentence not in re.sub("<[^>]+>", " ", page)
+
+
+def test_the_answer_decides_nothing_in_a_page_that_was_not_answered(client: TestClient) -> None:
+    """All options of a question look alike but for what stands on them."""
+    html = question_html(client)
+    labels = re.findall(r"<label[^>]*>.*?</label>", html)
+    shapes = {re.sub(r'(id="[^"]*"|value="[^"]*"|>[^<]*</label>)', "", label) for label in labels}
+    assert len(labels) == 5
+    assert len(shapes) == 1
+
+
+def test_answers_do_not_reach_another_learner(web_app: FastAPI, client: TestClient) -> None:
+    client.post(EIGHT, data={"answer": "56"})
+    assert "56, yes." not in TestClient(web_app).get(LESSON).text

@@ -1,0 +1,113 @@
+"""Each error has its status, in the shape that whoever asked can use, and says what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from app.errors import StorageRefused
+from app.web import learner
+from tests.web.sites import LESSON, make_app
+
+HTMX = {"HX-Request": "true"}
+
+
+@pytest.fixture()
+def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
+    """A site whose /me fails in a way that nobody foresaw."""
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("an answer of 56 must not be shown")
+
+    app = make_app(tmp_path)
+    monkeypatch.setattr(learner, "past", fail)
+    yield TestClient(app, raise_server_exceptions=False)
+    app.state.site.database.close()
+
+
+@pytest.fixture()
+def full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
+    """A site whose database takes nothing."""
+
+    def refuse(*_: object) -> None:
+        raise StorageRefused("The disk is full.", "Make room.")
+
+    app = make_app(tmp_path)
+    monkeypatch.setattr(type(app.state.site.database), "writing", refuse)
+    yield TestClient(app)
+    app.state.site.database.close()
+
+
+def test_an_unknown_address_is_answered_with_the_map(client: TestClient) -> None:
+    response = client.get("/lessons/nothing")
+    assert response.status_code == 404
+    assert "no lesson called" in response.text
+    assert response.text.count('class="i"') == 11
+
+
+def test_htmx_gets_a_notice_for_its_own_place(client: TestClient) -> None:
+    response = client.get("/nothing", headers=HTMX)
+    assert response.status_code == 404
+    assert (response.headers["hx-retarget"], response.headers["hx-reswap"]) == ("#notice", "innerHTML")
+    assert "<html" not in response.text
+
+
+def test_after_back_htmx_gets_the_whole_page(client: TestClient) -> None:
+    response = client.get(LESSON, headers={**HTMX, "HX-History-Restore-Request": "true"})
+    assert response.text.startswith("<!doctype html>")
+
+
+def test_programs_get_json(client: TestClient) -> None:
+    response = client.get("/api/nothing")
+    assert (response.status_code, response.json()["error"]) == (404, "Nothing lives at this address")
+
+
+@pytest.mark.parametrize(("method", "address"), [("PUT", "/"), ("DELETE", LESSON), ("POST", "/"), ("GET", "/theme")])
+def test_a_method_that_an_address_does_not_take_is_answered_in_words(client: TestClient, method: str, address: str) -> None:
+    response = client.request(method, address)
+    assert response.status_code == 405
+    assert "<h1>" in response.text
+    assert response.headers["allow"]
+
+
+def test_a_damaged_form_is_answered_with_400(client: TestClient) -> None:
+    headers = {"content-type": "multipart/form-data; boundary=x"}
+    assert client.post("/theme", content=b"--x\r\nbroken", headers=headers).status_code in (400, 422)
+
+
+def test_a_form_that_cannot_be_used_names_the_field(client: TestClient) -> None:
+    response = client.post("/theme", data={"theme": "red"})
+    assert response.status_code == 422
+    assert "<b>theme</b>" in response.text
+    assert "Nothing was stored." in response.text
+
+
+def test_an_unforeseen_error_shows_an_id_and_nothing_of_itself(broken: TestClient) -> None:
+    response = broken.get("/me")
+    assert response.status_code == 500
+    assert response.headers["x-request-id"] in response.text
+    assert "56" not in response.text
+    assert "ZeroDivisionError" not in response.text
+    assert "script-src 'self'" in response.headers["content-security-policy"]
+    assert broken.get("/").status_code == 200
+
+
+def test_an_unforeseen_error_under_htmx_is_a_notice(broken: TestClient) -> None:
+    response = broken.get("/me", headers=HTMX)
+    assert response.headers["hx-retarget"] == "#notice"
+    assert response.headers["x-request-id"] in response.text
+
+
+def test_an_answer_that_cannot_be_stored_costs_no_try_and_says_so(full_disk: TestClient) -> None:
+    response = full_disk.post(f"{LESSON}/checkpoints/eight-gpus", data={"answer": "56"})
+    assert response.status_code == 503
+    assert "cost no try" in response.text
+    assert "yes" not in response.text
+    assert full_disk.get(LESSON).status_code == 200
+    assert full_disk.get("/readyz").json()["storage"] == "The disk is full. Make room."
+    assert full_disk.get("/readyz").status_code == 503
+    assert full_disk.get("/healthz").json() == {"status": "ok"}

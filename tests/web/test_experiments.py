@@ -1,0 +1,133 @@
+"""A recorded report as the page draws it: the verdict line, bars, the matrix and the wire."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from app.course.model import Experiment
+from app.web.experiments import command, experiment_view, result_view
+from app.web.render import fragment
+from kernels import spec
+
+ENVIRONMENT = {"torch": "2.13.0", "python": "3.11.7", "backend": "gloo", "transport": "TCP sockets", "launcher": "launch host",
+               "platform": "Linux x86_64", "cpu_count": 2, "gpu_count": 0, "started_at": "2026-11-29T15:16:13+00:00"}
+
+
+def volume(by_rank: list[float] | None, total: float, mean: float) -> dict[str, Any]:
+    return {"per_gpu_elements": {"mean": mean, "max": None, "by_rank": by_rank}, "total_elements": total,
+            "total_bytes": total * 4, "dtype": "fp32"}
+
+
+def report(strategy: str, taught: list[float], exact: list[float], payload: list[int] | None, verdict: str = "equal") -> dict[str, Any]:
+    """Elements by rank as stated and as predicted for the backend, bytes by rank as measured; rank r sends to r + 1."""
+    size = len(exact)
+    active = [count for count in exact if count] or [0]
+    matrix = None
+    if payload is not None:
+        matrix = [[sent if receiver == (rank + 1) % size else 0 for receiver in range(size)] for rank, sent in enumerate(payload)]
+    return {
+        "strategy": strategy, "spec": {"P": size}, "predicted": volume(taught, sum(taught), sum(taught) / size),
+        "backend_predicted": volume(exact, sum(exact), sum(exact) / len(active)),
+        "measured": {"payload_bytes_by_rank": payload, "wire_bytes_by_rank": None if payload is None else [sent * 10 for sent in payload],
+                     "matrix": matrix, "agreeing": 3, "repetitions": 3},
+        "verdict": verdict, "ideal_gap": {"bytes": int((sum(exact) - sum(taught)) * 4), "causes": []}, "explanation": "Why.",
+        "environment": ENVIRONMENT,
+    }
+
+
+EQUAL = report("data_parallel", [48] * 4, [48] * 4, [192] * 4)
+UNEVEN = report("tensor_parallel", [24] * 4, [24, 16, 24, 32], [96, 64, 96, 128])
+PIPELINE = report("pipeline_gpipe", [4, 4, 0, 0], [4, 4, 0, 0], [16, 16, 0, 0])
+GAP = report("ring_all_reduce", [24] * 4, [48] * 4, [192] * 4)
+DIFFERS = report("data_parallel", [48] * 4, [48] * 4, [192, 192, 192, 240], verdict="differs")
+UNREADABLE = report("data_parallel", [48] * 4, [48] * 4, None, verdict="inconclusive")
+
+
+def line(one: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(term.relation, term.number) for term in result_view(one).terms]
+
+
+def test_where_all_gpus_send_the_same_one_gpu_s_number_says_it_all() -> None:
+    assert line(EQUAL) == [("", "192"), ("equal", "192"), ("equal", "192")]
+    assert result_view(EQUAL).finding == "Equal, to the byte, on every GPU."
+    assert result_view(EQUAL).terms[0].meaning == "the formula, each GPU"
+
+
+def test_where_they_differ_the_line_counts_all_gpus_together() -> None:
+    assert line(UNEVEN) == [("", "384"), ("equal", "384"), ("equal", "384")]
+    assert result_view(UNEVEN).terms[0].meaning == "the formula, all GPUs together"
+    assert line(PIPELINE) == [("", "32"), ("equal", "32"), ("equal", "32")]
+
+
+def test_a_backend_that_departs_from_the_formula_breaks_the_line_there() -> None:
+    assert line(GAP) == [("", "96"), ("differs", "192"), ("equal", "192")]
+    assert [bar.predicted_width for bar in result_view(GAP).bars] == ["49.00%"] * 4
+    assert "384 B away from the formula" in result_view(GAP).finding
+
+
+def test_a_measurement_that_departs_from_the_prediction_breaks_the_line_at_its_end() -> None:
+    assert line(DIFFERS) == [("", "768"), ("equal", "768"), ("differs", "816")]
+    assert result_view(DIFFERS).bars[3].measured_width == "98.00%"
+    assert result_view(DIFFERS).bars[3].predicted_width == "78.40%"
+
+
+def test_an_idle_gpu_is_called_idle() -> None:
+    assert [bar.idle for bar in result_view(PIPELINE).bars] == [False, False, True, True]
+
+
+def test_sockets_that_cannot_be_read_leave_no_bars_and_no_wire() -> None:
+    view = result_view(UNREADABLE)
+    assert (view.bars, view.matrix, view.wire, view.measured_total) == ((), (), None, "not measured")
+    assert line(UNREADABLE) == [("", "192"), ("equal", "192")]
+
+
+def test_the_matrix_shades_by_share_and_leaves_itself_empty() -> None:
+    matrix = result_view(UNEVEN).matrix
+    assert [row[(rank + 1) % 4].shade for rank, row in enumerate(matrix)] == ["q8", "q5", "q8", "q10"]
+    assert {matrix[rank][rank].shade for rank in range(4)} == {"self"}
+    assert matrix[0][2] == dataclasses.replace(matrix[0][2], shade="", text="0")
+
+
+def test_the_wire_is_payload_and_protocol() -> None:
+    wire = result_view(EQUAL).wire
+    assert wire is not None
+    assert (wire.payload_width, wire.payload_text, wire.protocol_text) == (82.0, "768 payload", "6,912 protocol")
+
+
+@pytest.mark.parametrize(("run", "expected"), [
+    (spec.Experiment("data_parallel"), "worldsize measure data_parallel -P 4 -L 2 -H 4 -T 1"),
+    (spec.Experiment("pipeline_gpipe", m=3), "worldsize measure pipeline_gpipe -P 4 -L 2 -H 4 -T 1 -m 3"),
+])
+def test_the_command_repeats_the_measurement(run: spec.Experiment, expected: str) -> None:
+    assert command(4, run) == expected
+
+
+def experiment(*reports: dict[str, Any]) -> Experiment:
+    strategies = tuple(spec.Experiment(one["strategy"]) for one in reports)
+    return Experiment("cuts", "The cuts", "Counted.", None, 4, strategies, reports)
+
+
+def test_a_recorded_run_says_when_and_where_and_that_it_was_not_here(web_app: FastAPI) -> None:
+    html = fragment(web_app.state.site.environment, experiment_view(experiment(EQUAL, UNEVEN, PIPELINE), runs=True))
+    assert "Recorded on 29 November 2026, on a machine with 2 CPU cores: PyTorch 2.13.0, gloo over TCP sockets" in html
+    assert "nothing was measured on this server" in html
+    assert html.count('class="verdict"') == 3
+    assert html.count(" checked") == 1
+
+
+def test_without_a_recorded_run_the_commands_still_stand_there(web_app: FastAPI) -> None:
+    bare = Experiment("cuts", "The cuts", "Counted.", None, 4, (spec.Experiment("data_parallel"),))
+    html = fragment(web_app.state.site.environment, experiment_view(bare, runs=True))
+    assert "Recorded" not in html
+    assert "worldsize measure data_parallel" in html
+
+
+def test_the_flagship_ships_a_run_of_all_three_cuts(client: TestClient) -> None:
+    page = client.get("/lessons/split-three-ways").text
+    assert page.count('class="verdict"') == 3
+    assert "Recorded on" in page

@@ -1,0 +1,61 @@
+"""Schemathesis over the whole schema, and Hypothesis over addresses: whatever is sent, no answer is a 5xx."""
+
+from __future__ import annotations
+
+import pytest
+import schemathesis
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from schemathesis.checks import not_a_server_error
+
+from app.main import create_app
+from app.settings import Settings
+from tests.web.sites import LESSON
+
+QUERY_KEYS = st.sampled_from(["volume.P", "volume.L", "volume.H", "volume.T", "volume.scope", "volume.unit", "what_moves.strategy",
+                              "try.eight-gpus", "try.nothing", "volume.P.from4", "volume", ""]) | st.text(max_size=12)
+QUERY_VALUES = st.integers().map(str) | st.text(max_size=30) | st.sampled_from(["4", "8", "99", "-1", "NaN", "1e9", "٣", "\x00"])
+BOUNDED = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@pytest.fixture(scope="module")
+def documented(tmp_path_factory: pytest.TempPathFactory) -> FastAPI:
+    return create_app(Settings.load(data_dir=tmp_path_factory.mktemp("schema")), docs=True)
+
+
+@pytest.fixture()
+def api_schema(documented: FastAPI) -> schemathesis.BaseSchema:
+    return schemathesis.openapi.from_asgi("/openapi.json", documented)
+
+
+schema = schemathesis.pytest.from_fixture("api_schema")
+
+
+@schema.parametrize()
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+def test_no_request_within_or_beyond_the_schema_causes_a_server_error(case: schemathesis.Case) -> None:
+    case.call_and_validate(checks=[not_a_server_error])
+
+
+@BOUNDED
+@given(st.lists(st.tuples(QUERY_KEYS, QUERY_VALUES), max_size=5))
+def test_any_query_of_a_lesson_is_answered_with_200_or_422(web_app: FastAPI, pairs: list[tuple[str, str]]) -> None:
+    assert TestClient(web_app).get(LESSON, params=pairs).status_code in (200, 422)
+
+
+@BOUNDED
+@given(st.text(max_size=90), st.integers(), st.text(max_size=70), st.booleans())
+def test_any_answer_is_graded_or_refused(web_app: FastAPI, answer: str, variant: int, submission: str, htmx: bool) -> None:
+    form = {"answer": answer, "variant": str(variant), "submission": submission}
+    headers = {"HX-Request": "true"} if htmx else {}
+    client = TestClient(web_app, follow_redirects=False)
+    for question in ("eight-gpus", "break-even"):
+        assert client.post(f"{LESSON}/checkpoints/{question}", data=form, headers=headers).status_code in (200, 303, 422)
+
+
+@BOUNDED
+@given(st.text(alphabet=st.characters(codec="utf-8", exclude_characters="/?#"), max_size=30))
+def test_any_slug_is_found_or_not_found(web_app: FastAPI, slug: str) -> None:
+    assert TestClient(web_app).get(f"/lessons/{slug}").status_code in (200, 404, 405)
