@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from app import published, terminal, texts
@@ -109,6 +110,29 @@ def verify_all(given: argparse.Namespace) -> int:
     return HELD if holds else MISSED
 
 
+def check(given: argparse.Namespace) -> int:
+    """All faults of the lessons at once."""
+    from app.course import check_course  # Markdown and MathML are not for every command to load
+
+    faults = check_course(_settings(given).course_dirs)
+    text = "\n".join(str(fault) for fault in faults) or "No faults."
+    _print(given, [asdict(fault) for fault in faults], text if not faults else f"{text}\n\n{len(faults)} faults.")
+    return MISSED if faults else HELD
+
+
+def web(given: argparse.Namespace) -> int:
+    """The web process alone."""
+    from app.web.serve import run_web
+
+    run_web(_settings(given))
+    return HELD
+
+
+def _settings(given: argparse.Namespace) -> Settings:
+    """The environment's settings, with the flags that were given."""
+    return Settings.load(**{name: value for name, value in vars(given).items() if name in Settings.model_fields})
+
+
 def formula(given: argparse.Namespace) -> int:
     """One formula at given values; without a name, the list of them."""
     if given.name is None:
@@ -150,9 +174,13 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="worldsize", description="What distributed training sends: predicted and measured.")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
-    def command(name: str, run: Callable[[argparse.Namespace], int], summary: str) -> argparse.ArgumentParser:
+    def process(name: str, run: Callable[[argparse.Namespace], int], summary: str) -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=summary, description=summary)
         added.set_defaults(command=run)
+        return added
+
+    def command(name: str, run: Callable[[argparse.Namespace], int], summary: str) -> argparse.ArgumentParser:
+        added = process(name, run, summary)
         added.add_argument("--json", action="store_true", help="print JSON")
         return added
 
@@ -169,10 +197,19 @@ def _parser() -> argparse.ArgumentParser:
     added.add_argument("--quick", action="store_true", help="a part of the grid, at most two minutes")
     added.add_argument("--seed", type=int, default=0, help="which part (default 0)")
     added.add_argument("--max-world-size", type=int, metavar="N", help="largest P to run")
+    _add_settings(command("check", check, "Lint the lessons: numbers, answers, links, figures, sources."), "content_dirs")
+    _add_settings(process("web", web, "Serve the pages, without a worker."), *Settings.model_fields)
     added = command("formula", formula, "Evaluate a formula; without a name, list them; without values, show its card.")
     added.add_argument("name", nargs="?", metavar="NAME")
     added.add_argument("values", nargs="*", metavar="key=value")
     return parser
+
+
+def _add_settings(parser: argparse.ArgumentParser, *fields: str) -> None:
+    """A flag for each setting; what is given is read by Settings, exactly as the environment is."""
+    for field in fields:
+        about = Settings.model_fields[field]
+        parser.add_argument(f"--{field.replace('_', '-')}", metavar="VALUE", help=f"{about.title}: {about.description}")
 
 
 def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
