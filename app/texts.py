@@ -33,9 +33,9 @@ def setting(result: Result) -> str:
 
 def prediction(result: Result) -> str:
     """Setting, the two predictions side by side, the gap between them."""
-    rows = [_volume_row("the lesson's formula", result.prediction.taught),
-            _volume_row("as this backend runs it", result.prediction.exact)]
-    return _paragraphs(setting(result), _volumes(rows), _by_rank(result), _wrapped(explain(result)))
+    rows = [_volume_row("the lesson's formula", result.prediction.taught, result),
+            _volume_row("as this backend runs it", result.prediction.exact, result)]
+    return _paragraphs(setting(result), _volumes(rows, result), _by_rank(result), _wrapped(explain(result)))
 
 
 def measurement(result: Result) -> str:
@@ -43,8 +43,8 @@ def measurement(result: Result) -> str:
     report, environment = result.report, result.environment
     if report is None or environment is None:
         return prediction(result)
-    rows = [_volume_row("the lesson's formula", result.prediction.taught),
-            _volume_row(f"as {environment.backend} runs it", result.prediction.exact)]
+    rows = [_volume_row("the lesson's formula", result.prediction.taught, result),
+            _volume_row(f"as {environment.backend} runs it", result.prediction.exact, result)]
     measured = report.payload_bytes_by_rank
     if measured is not None:
         elements = Fraction(sum(measured), BYTES_PER_ELEMENT[report.dtype])
@@ -53,19 +53,21 @@ def measurement(result: Result) -> str:
     how = (f"{report.agreeing} of {report.repetitions} readings agree. {environment.transport}, {environment.backend}, torch "
            f"{environment.torch}, started by {environment.launcher}; a step took {report.step_seconds * 1000:.1f} ms.")
     verdict = f"{result.verdict}: {explain(result)}"
-    return _paragraphs(setting(result), _volumes(rows), _by_rank(result), _matrix(result), _wrapped(how), _wrapped(verdict))
+    return _paragraphs(setting(result), _volumes(rows, result), _by_rank(result), _matrix(result), _values(result),
+                       _wrapped(how), _wrapped(verdict))
 
 
 def _paragraphs(*parts: str) -> str:
     return "\n\n".join(filter(None, parts))
 
 
-def _volume_row(name: str, volume: Volume) -> list[str]:
-    return [name, grouped(volume.mean), grouped(volume.total), grouped(volume.total * BYTES_PER_ELEMENT["fp32"])]
+def _volume_row(name: str, volume: Volume, result: Result) -> list[str]:
+    return [name, grouped(volume.mean), grouped(volume.total), grouped(volume.total * result.bytes_per_element)]
 
 
-def _volumes(rows: Sequence[Sequence[str]]) -> str:
-    return table(rows, ("elements sent", "by each active GPU, mean", "by all GPUs together", "in bytes (fp32)"))
+def _volumes(rows: Sequence[Sequence[str]], result: Result) -> str:
+    in_bytes = f"in bytes ({result.prediction.dtype})"
+    return table(rows, ("elements sent", "by each active GPU, mean", "by all GPUs together", in_bytes))
 
 
 def _by_rank(result: Result) -> str:
@@ -73,7 +75,7 @@ def _by_rank(result: Result) -> str:
     rows: list[list[str]] = []
     expected = result.prediction.exact.by_rank
     if expected is not None and len(expected) <= 16:
-        rows.append(["predicted payload", *(grouped(value * BYTES_PER_ELEMENT["fp32"]) for value in expected)])
+        rows.append(["predicted payload", *(grouped(value * result.bytes_per_element) for value in expected)])
     report = result.report
     if report is not None:
         for name, values in (("measured payload", report.payload_bytes_by_rank), ("on the wire", report.wire_bytes_by_rank),
@@ -92,6 +94,12 @@ def _matrix(result: Result) -> str:
     rows = [[f"from rank {sender}", *("." if receiver == sender else grouped(value) for receiver, value in enumerate(row))]
             for sender, row in enumerate(matrix)]
     return table(rows, ("payload bytes", *(f"to {receiver}" for receiver in range(len(matrix)))))
+
+
+def _values(result: Result) -> str:
+    """What else the strategy measured."""
+    values = {} if result.report is None else result.report.values
+    return table([[name.replace("_", " "), f"{value:g}"] for name, value in values.items()], ("measured", "")) if values else ""
 
 
 def _wrapped(text: str) -> str:

@@ -55,10 +55,13 @@ def pairwise_all_to_all(buffer: Tensor, comm: Comm) -> Tensor:
     return torch.cat(received)
 
 
-def execute(plan: Plan, buffer: Tensor, comm: Comm) -> None:
-    """Carry out this rank's part of a plan, in place: what arrives is added to the chunk it belongs to, or replaces it."""
+def execute(plan: Plan, buffer: Tensor, comm: Comm, after_step: Callable[[int], None] = lambda steps_done: None) -> None:
+    """Carry out this rank's part of a plan, in place: what arrives is added to the chunk it belongs to, or replaces it.
+
+    `after_step` is told how many steps are done; what `comm` has counted by then is what this rank has sent so far.
+    """
     chunks = chunks_of(buffer, plan.num_chunks)
-    for step in plan.steps:
+    for number, step in enumerate(plan.steps, start=1):
         arrivals = {
             transfer: torch.empty_like(chunks[transfer.chunk]) if transfer.reduces else chunks[transfer.chunk]
             for transfer in step if transfer.receiver == comm.rank
@@ -67,6 +70,7 @@ def execute(plan: Plan, buffer: Tensor, comm: Comm) -> None:
         for transfer, arrived in arrivals.items():
             if transfer.reduces:
                 chunks[transfer.chunk] += arrived
+        after_step(number)
 
 
 def exchange(step: Step, comm: Comm, outgoing: Callable[[Transfer], Tensor], incoming: Callable[[Transfer], Tensor]) -> None:

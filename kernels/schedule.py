@@ -1,11 +1,11 @@
-"""Who sends or computes what at each step, as data: plans of collectives and schedules of pipelines. Standard library only.
+"""Who sends or computes what at each step, as data: plans of collectives, buckets of gradients, schedules of pipelines.
 
-`kernels.ring` and `kernels.strategies.pipeline_parallel` execute these lists, figures draw them, formulas count them.
+`kernels.ring` and the strategies execute these lists, figures draw them, formulas count them. Standard library only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -60,12 +60,19 @@ def chunk_bounds(num_elements: int, num_chunks: int) -> tuple[tuple[int, int], .
 
 def elements_sent(plan: Plan, num_elements: int) -> tuple[int, ...]:
     """Elements each rank sends when `plan` runs on buffers of `num_elements`; exact for every length."""
+    return elements_sent_so_far(plan, num_elements)[-1]
+
+
+def elements_sent_so_far(plan: Plan, num_elements: int) -> tuple[tuple[int, ...], ...]:
+    """Elements each rank has sent before the first step and after each one: row k is what counts after k steps."""
     sizes = chunk_sizes(num_elements, plan.num_chunks)
     sent = [0] * plan.world_size
+    rows = [tuple(sent)]
     for step in plan.steps:
         for transfer in step:
             sent[transfer.sender] += sizes[transfer.chunk]
-    return tuple(sent)
+        rows.append(tuple(sent))
+    return tuple(rows)
 
 
 def ring_reduce_scatter(world_size: int, shift: int = 0) -> Plan:
@@ -156,6 +163,43 @@ COLLECTIVE_PLANS: dict[str, Callable[[int], Plan]] = {
 def _require_ranks(world_size: int) -> None:
     if world_size < 1:
         raise ValueError(f"world_size = {world_size}: must be at least 1")
+
+
+# --- Gradients -------------------------------------------------------------------------------------------------------
+
+MIB = 2**20
+DDP_FIRST_BUCKET_BYTES, DDP_BUCKET_BYTES = 1 * MIB, 25 * MIB
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Gradients that one all-reduce carries: the parameters' positions in the model, and the sizes added up."""
+
+    parameters: tuple[int, ...]
+    size: int
+
+
+def fill_buckets(sizes: Sequence[int], limits: Sequence[int]) -> tuple[Bucket, ...]:
+    """Buckets of parameters of these sizes, last parameter first, as backward finishes their gradients.
+
+    A bucket is closed as soon as it holds its limit or more; a parameter is never split, so it may hold much more. The
+    first bucket has the first limit, the second the second, all further ones the last. Sizes and limits in one unit.
+    torch's DistributedDataParallel fills its buckets so: limits of 1 and 25 MiB, or one for all where it is given any
+    (torch/csrc/distributed/c10d/reducer.cpp, compute_bucket_assignment_by_size).
+    """
+    if not limits or min(limits) < 1 or min(sizes, default=0) < 0:
+        raise ValueError(f"limits = {list(limits)}: give at least one, each 1 or more, and sizes of 0 or more")
+    buckets: list[Bucket] = []
+    inside: list[int] = []
+    for parameter in reversed(range(len(sizes))):
+        inside.append(parameter)
+        size = sum(sizes[one] for one in inside)
+        if size >= limits[min(len(buckets), len(limits) - 1)]:
+            buckets.append(Bucket(tuple(inside), size))
+            inside = []
+    if inside:
+        buckets.append(Bucket(tuple(inside), sum(sizes[one] for one in inside)))
+    return tuple(buckets)
 
 
 # --- Pipelines -------------------------------------------------------------------------------------------------------

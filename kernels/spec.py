@@ -10,9 +10,12 @@ m micro-batches of a pipeline step.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
+
+from kernels.schedule import DDP_BUCKET_BYTES
 
 OptionValue = str | int | bool
 
@@ -22,6 +25,7 @@ LARGEST_PREDICTED_WORLD = 65_536
 BYTES_PER_ELEMENT = {"fp64": 8, "fp32": 4, "bf16": 2, "fp16": 2}
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all", "send_recv")
 IMPLEMENTATIONS = ("ring", "library")
+LOSS_TOKENS = (-1, 2, -3, 4)  # inputs of loss_reduction, whose targets are 0 and whose one weight is 1
 
 
 @dataclass(frozen=True)
@@ -49,8 +53,15 @@ L = Range("L", "layers of the toy model", 2, 1, 16)
 H = Range("H", "hidden width; a layer is an H x H weight", 4, 1, 64)
 T = Range("T", "tokens of one micro-batch on one replica", 1, 1, 64)
 M = Range("m", "micro-batches of a pipeline step", 1, 1, 16)
-# 262,144 fp64 elements are 2 MiB: below the size at which gloo cuts a buffer into more messages for fp64 than for fp32.
-ELEMENTS = Range("elements", "elements of the buffer; 0 means L*H*H", 0, 0, 262_144)
+ELEMENTS = Range("elements", "elements of the buffer; 0 means L*H*H", 0, 0, 4_194_304)
+# 262,144 fp64 elements are 2 MiB. Up to that much for each rank gloo cuts a buffer into as many messages for fp64 as for
+# fp32, so that their difference is payload; a timing run counts no payload and may go beyond.
+COUNTED_ELEMENTS_PER_RANK = 262_144
+CALLS = Range("calls", "how often a step calls the collective; its time is then that of so many", 1, 1, 100)
+ACCUMULATION = Range("accumulation", "micro-steps whose gradients add up to one optimizer step", 1, 1, 16)
+SYNC_WHEN = Choice("sync_when", "reduce gradients once an optimizer step, or in every micro-step", ("once", "every_micro_step"))
+COMM_DTYPE = Choice("comm_dtype", "type of the gradients on the wire", ("fp32", "bf16"))
+BUCKET_MEANING = "a bucket is closed once it holds so many bytes of fp32 gradients"
 
 
 @dataclass(frozen=True)
@@ -115,6 +126,22 @@ class StrategySpec:
     options: tuple[Range | Choice, ...] = ()
     rules: tuple[Rule, ...] = ()
     uses_micro_batches: bool = False
+    requires: Requirement | None = None
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """A library that only some installations have: what is imported, and the extra of this project that brings it."""
+
+    module: str
+    extra: str
+
+    def is_installed(self) -> bool:
+        """Looked up, not imported: importing may take seconds, and would bring torch into the web process."""
+        try:
+            return importlib.util.find_spec(self.module) is not None
+        except ModuleNotFoundError:  # not even the package that the module would lie in
+            return False
 
 
 def tensor_active_gpus(world_size: int, width: int) -> int:
@@ -138,7 +165,7 @@ def _width_splits(world_size: int, experiment: Experiment) -> list[Fault]:
 def _width_divides_exactly(world_size: int, experiment: Experiment) -> list[Fault]:
     if experiment.H % world_size == 0:
         return []
-    return [Fault("P", world_size, f"DTensor shards H = {experiment.H} evenly and leaves no GPU out, so P must divide H; "
+    return [Fault("P", world_size, f"the library shards H = {experiment.H} evenly and leaves no GPU out, so P must divide H; "
                   f"with H = {experiment.H}, P may be {_divisors(experiment.H)}")]
 
 
@@ -156,6 +183,27 @@ def _enough_micro_batches(world_size: int, experiment: Experiment) -> list[Fault
                   "or schedule = gpipe")]
 
 
+def _tokens_split(world_size: int, experiment: Experiment) -> list[Fault]:
+    active = tensor_active_gpus(world_size, experiment.H)
+    if experiment.option("activations") != "sequence_parallel" or experiment.T % active == 0:
+        return []
+    return [Fault("T", experiment.T, f"sequence parallelism gives each GPU equally many tokens, so T must be a multiple of "
+                  f"min(P, H) = {active}; or choose activations = replicated")]
+
+
+def _buckets_are_asked_for(world_size: int, experiment: Experiment) -> list[Fault]:
+    if "bucket_bytes" not in experiment.options or experiment.option("sync") == "bucketed":
+        return []
+    return [Fault("bucket_bytes", experiment.options["bucket_bytes"], "only sync = bucketed fills buckets; leave it out or ask "
+                  "for buckets")]
+
+
+def _four_tokens_split(world_size: int, experiment: Experiment) -> list[Fault]:
+    if len(LOSS_TOKENS) % world_size == 0:
+        return []
+    return [Fault("P", world_size, f"there are {len(LOSS_TOKENS)} tokens to hand out equally, so P may be 1, 2 or 4")]
+
+
 def _divisors(width: int) -> str:
     words = [str(divisor) for divisor in range(1, width + 1) if width % divisor == 0]
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
@@ -164,16 +212,34 @@ def _divisors(width: int) -> str:
 _TABLE = (
     StrategySpec("single", "Single process", "none", "The whole model and batch on rank 0; nothing is sent."),
     StrategySpec("data_parallel", "Data parallel", "data",
-                 "Each rank has the whole model and its own tokens; one all-reduce sums the gradient."),
+                 "Each rank has the whole model and its own tokens; one all-reduce sums the gradient.",
+                 options=(Choice("sync", "the gradient in one piece, one all-reduce a parameter, or in buckets",
+                                 ("flat", "per_parameter", "bucketed")),
+                          Range("bucket_bytes", BUCKET_MEANING, 128, 4, DDP_BUCKET_BYTES),
+                          ACCUMULATION, SYNC_WHEN, COMM_DTYPE),
+                 rules=(_buckets_are_asked_for,)),
     StrategySpec("ddp", "Data parallel (DDP)", "data", "The same through DistributedDataParallel.",
-                 library="torch.nn.parallel.DistributedDataParallel"),
+                 library="torch.nn.parallel.DistributedDataParallel",
+                 options=(Range("bucket_bytes", BUCKET_MEANING, DDP_BUCKET_BYTES, 4, DDP_BUCKET_BYTES),
+                          ACCUMULATION, SYNC_WHEN, COMM_DTYPE)),
+    StrategySpec("loss_reduction", "Sum or mean of the loss (DDP)", "data",
+                 "One weight and four tokens: DDP's gradient beside that of one process, for a summed loss and for a mean.",
+                 library="torch.nn.parallel.DistributedDataParallel",
+                 options=(Choice("loss", "over the tokens of a rank", ("sum", "mean")),), rules=(_four_tokens_split,)),
     StrategySpec("tensor_parallel", "Tensor parallel", "tensor",
                  "Each layer is split over the GPUs and combined, forward and backward.", rules=(_width_splits,)),
     StrategySpec("tensor_megatron", "Tensor parallel (Megatron pair)", "tensor",
                  "A column split and a row split share one all-reduce forward and one backward.",
-                 rules=(_layers_pair_up, _width_splits)),
+                 options=(Choice("activations", "between pairs every GPU has all tokens, or only its own",
+                                 ("replicated", "sequence_parallel")),
+                          Choice("collectives", "the library's, or our ring from send and receive", ("library", "ring"))),
+                 rules=(_layers_pair_up, _width_splits, _tokens_split)),
     StrategySpec("tensor_dtensor", "Tensor parallel (DTensor)", "tensor", "The same pair through DTensor.",
                  library="torch.distributed.tensor", rules=(_layers_pair_up, _width_divides_exactly)),
+    StrategySpec("megatron_core", "Tensor parallel (Megatron-Core)", "tensor",
+                 "The same pair from Megatron-Core's own column-split and row-split layers.",
+                 library="megatron.core.tensor_parallel", rules=(_layers_pair_up, _width_divides_exactly),
+                 requires=Requirement("megatron.core", extra="megatron")),
     StrategySpec("pipeline_gpipe", "Pipeline parallel", "pipeline",
                  "Layers in stages; all forwards, then all backwards; neighbours hand over activations.",
                  uses_micro_batches=True),
@@ -185,7 +251,8 @@ _TABLE = (
     StrategySpec("ring_all_reduce", "Ring all-reduce", "none",
                  "One collective on one buffer, written by hand or called in the library.",
                  options=(Choice("collective", "which collective", COLLECTIVES),
-                          Choice("implementation", "ours from send and receive, or the library's", IMPLEMENTATIONS), ELEMENTS)),
+                          Choice("implementation", "ours from send and receive, or the library's", IMPLEMENTATIONS),
+                          ELEMENTS, CALLS)),
 )
 STRATEGY_SPECS: dict[str, StrategySpec] = {strategy.name: strategy for strategy in _TABLE}
 
@@ -221,7 +288,33 @@ def run_faults(spec: RunSpec, max_world_size: int = MAX_WORLD_SIZE) -> list[Faul
     faults = world_size_faults(spec.P, max_world_size)
     if not spec.experiments:
         faults.append(Fault("experiments", 0, "name at least one strategy"))
-    return faults + [fault for experiment in spec.experiments for fault in experiment_faults(spec.P, experiment)]
+    for experiment in spec.experiments:
+        found = experiment_faults(spec.P, experiment)
+        faults += found or _installation_faults(experiment) + _counting_faults(spec, experiment)
+    return faults
+
+
+def is_installed(strategy: str) -> bool:
+    """Whether this installation has what the strategy needs beyond torch."""
+    requires = STRATEGY_SPECS[strategy].requires
+    return requires is None or requires.is_installed()
+
+
+def _installation_faults(experiment: Experiment) -> list[Fault]:
+    requires = STRATEGY_SPECS[experiment.strategy].requires
+    if requires is None or requires.is_installed():
+        return []
+    return [Fault("strategy", experiment.strategy, f"{requires.module} is not installed here: install worldsize with its extra "
+                  f"'{requires.extra}', such as pip install 'worldsize[{requires.extra}]'")]
+
+
+def _counting_faults(spec: RunSpec, experiment: Experiment) -> list[Fault]:
+    """A buffer so long that payload could not be told from headers."""
+    elements, most = experiment.options.get("elements", 0), COUNTED_ELEMENTS_PER_RANK * spec.P
+    if spec.purpose != "counting" or not isinstance(elements, int) or elements <= most:
+        return []
+    return [Fault("elements", elements, f"bytes can be counted exactly up to {most} elements on {spec.P} ranks; beyond, gloo "
+                  "cuts a buffer into more messages in fp64 than in fp32 (a timing run may be larger)")]
 
 
 def _range_faults(limit: Range, value: object) -> list[Fault]:
@@ -285,7 +378,8 @@ class MemoryReport:
 class ExperimentReport:
     """What was measured. Lists are by rank; a matrix has senders as rows, receivers as columns. All bytes, at `dtype`.
 
-    Payload comes from the socket counters of two runs, wire(fp64) - wire(fp32), never from the calls. Where sockets
+    Payload comes from the socket counters of two runs, wire(fp64) - wire(fp32), never from the calls (where gradients travel
+    in bf16, from wire(fp32) - wire(bf16), and `dtype` is bf16). Where sockets
     cannot be read it is None, `calls_payload_bytes_by_rank` stands in, and `note` says why.
     """
 
@@ -304,6 +398,7 @@ class ExperimentReport:
     weights_max_difference: float  # largest |weight - weight of `single`| over all ranks, after the same steps
     weights_tolerance: float
     note: str = ""
+    values: Mapping[str, float] = field(default_factory=dict)  # what else a strategy measured, by name, as rank 0 saw it
 
     @property
     def payload_bytes_by_rank(self) -> tuple[int, ...] | None:

@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -43,15 +43,14 @@ from kernels.spec import (
     to_json,
 )
 from kernels.strategies import STRATEGIES
-from kernels.strategies.base import Context
+from kernels.strategies.base import Context, Measures
 
 Events = Callable[[dict[str, Any]], None]
 
-# The step is run in both; what differs between them is payload, for the headers of equal numbers of messages cancel.
-DTYPE, WIDER = "fp32", "fp64"
 TORCH_DTYPES = {"fp32": torch.float32, "fp64": torch.float64}
-# Largest difference of a weight from the single process's, after some ten steps; weights are of the order of 1.
-WEIGHTS_TOLERANCE = {"fp32": 1e-5, "fp64": 1e-12}
+# Largest difference of a weight from the single process's, after some ten steps; weights are of the order of 1. Gradients
+# that travel in bf16 keep 8 significant bits.
+WEIGHTS_TOLERANCE = {"fp32": 1e-5, "fp64": 1e-12, "bf16": 1e-3}
 
 
 @dataclass
@@ -96,8 +95,31 @@ class World:
 
 
 @dataclass(frozen=True)
+class Run:
+    """One experiment in one dtype: the one it computes in, and the one it sends in (the same, unless it compresses)."""
+
+    experiment: Experiment
+    computes_in: str
+    sends_in: str
+
+
+def runs_of(experiment: Experiment, purpose: str) -> tuple[Run, ...]:
+    """To count bytes, two runs that send as many messages of as many elements, the second in wider ones.
+
+    What differs between them on the wire is payload, for the headers of equal numbers of messages cancel. To take the time,
+    the first is enough.
+    """
+    if purpose == "timing":
+        return runs_of(experiment, "counting")[:1]
+    if experiment.options.get("comm_dtype") == "bf16":
+        uncompressed = replace(experiment, options={**experiment.options, "comm_dtype": "fp32"})
+        return Run(experiment, "fp32", "bf16"), Run(uncompressed, "fp32", "fp32")
+    return Run(experiment, "fp32", "fp32"), Run(experiment, "fp64", "fp64")
+
+
+@dataclass(frozen=True)
 class Pass:
-    """One experiment in one dtype, as this rank saw it. The matrix is the same on every rank."""
+    """One run as this rank saw it. The matrix is the same on every rank."""
 
     windows: wire.Windows | None
     calls: Calls | None
@@ -105,6 +127,7 @@ class Pass:
     timeline: list[Interval]
     step_seconds: list[float]
     weights_difference: float
+    values: dict[str, float]
 
 
 def run_rank(spec: RunSpec, events: Events) -> RunReport | None:
@@ -157,37 +180,39 @@ def _join(spec: RunSpec, events: Events) -> World:
 
 
 def _measure(world: World, spec: RunSpec, index: int) -> ExperimentReport | None:
-    experiment = spec.experiments[index]
-    narrow = _run_pass(world, spec, index, DTYPE)
-    wide = _run_pass(world, spec, index, WIDER)
+    runs = runs_of(spec.experiments[index], spec.purpose)
+    passes = [_run_pass(world, spec, index, run) for run in runs]
+    narrow = passes[0]
     calls = narrow.calls
     mine = {
         "memory": asdict(narrow.memory),
         "timeline": [asdict(interval) for interval in narrow.timeline],
         "step_seconds": narrow.step_seconds,
         "calls": None if calls is None else {"counts": calls.counts, "payload_bytes": calls.payload_bytes},
-        "difference": wide.weights_difference,
-        "narrow_difference": narrow.weights_difference,
+        "differences": [one.weights_difference for one in passes],
+        "values": narrow.values,
     }
     ranks = world.gather(f"experiment/{index}", mine)
-    return None if ranks is None else _assemble(world, experiment, ranks, narrow.windows, wide.windows)
+    return None if ranks is None else _assemble(world, runs, ranks, [one.windows for one in passes])
 
 
-def _assemble(world: World, experiment: Experiment, ranks: list[dict[str, Any]], narrow: wire.Windows | None,
-              wide: wire.Windows | None) -> ExperimentReport:
+def _assemble(world: World, runs: Sequence[Run], ranks: list[dict[str, Any]],
+              windows: list[wire.Windows | None]) -> ExperimentReport:
     """One report out of every rank's share and the windows, which are the same on every rank."""
     calls = [rank["calls"] for rank in ranks]
+    readings = [one for one in windows if one is not None]
     counted = None not in calls
     slowest = [max(seconds) for seconds in zip(*(rank["step_seconds"] for rank in ranks), strict=False)]
+    difference, tolerance = _worst(runs, [rank["differences"] for rank in ranks])
     origin = min((interval["start_seconds"] for rank in ranks for interval in rank["timeline"]), default=0.0)
     return ExperimentReport(
-        experiment=experiment,
-        dtype=DTYPE,
-        settled=narrow is not None and wide is not None and narrow.settled and wide.settled,
-        repetitions=0 if narrow is None else narrow.readings,
-        agreeing=min(narrow.agreeing, wide.agreeing) if narrow is not None and wide is not None else 0,
-        payload_matrix=_payload(narrow, wide),
-        wire_matrix=None if narrow is None else narrow.matrix,
+        experiment=runs[0].experiment,
+        dtype=runs[0].sends_in,
+        settled=bool(readings) and all(one.settled for one in readings),
+        repetitions=readings[0].readings if readings else 0,
+        agreeing=min((one.agreeing for one in readings), default=0),
+        payload_matrix=_payload(runs, [one.matrix for one in readings]),
+        wire_matrix=readings[0].matrix if readings else None,
         calls_payload_bytes_by_rank=tuple(call["payload_bytes"] for call in calls) if counted else None,
         calls_by_rank=tuple(call["counts"] for call in calls) if counted else None,
         memory_by_rank=tuple(MemoryReport(**rank["memory"]) for rank in ranks),
@@ -196,32 +221,41 @@ def _assemble(world: World, experiment: Experiment, ranks: list[dict[str, Any]],
             for rank in ranks for interval in rank["timeline"]
         ),
         step_seconds=statistics.median(slowest) if slowest else 0.0,
-        weights_max_difference=_worst([rank["difference"] for rank in ranks], [rank["narrow_difference"] for rank in ranks]),
-        weights_tolerance=WEIGHTS_TOLERANCE[WIDER],
+        weights_max_difference=difference,
+        weights_tolerance=tolerance,
         note=world.meter_note,
+        values=ranks[0]["values"],
     )
 
 
-def _payload(narrow: wire.Windows | None, wide: wire.Windows | None) -> wire.Matrix | None:
+def _payload(runs: Sequence[Run], wires: list[wire.Matrix]) -> wire.Matrix | None:
     """payload(b) = (wire(c) - wire(b)) * b/(c - b) for element sizes b < c and equal numbers of messages."""
-    if narrow is None or wide is None:
+    if not wires:
         return None
-    size, wider_size = BYTES_PER_ELEMENT[DTYPE], BYTES_PER_ELEMENT[WIDER]
-    difference = wire.subtract(wide.matrix, narrow.matrix)
+    size, wider_size = (BYTES_PER_ELEMENT[run.sends_in] for run in runs)
+    difference = wire.subtract(wires[1], wires[0])
     return tuple(tuple(value * size // (wider_size - size) for value in row) for row in difference)
 
 
-def _worst(wide: list[float], narrow: list[float]) -> float:
-    """The fp64 difference; the fp32 one stands in only when it is beyond its own, looser tolerance."""
-    return max(wide) if max(narrow) <= WEIGHTS_TOLERANCE[DTYPE] else max(narrow)
+def _worst(runs: Sequence[Run], differences: list[list[float]]) -> tuple[float, float]:
+    """The largest difference from the single process over all ranks, by rank and run given, and what it may be.
+
+    That of the widest run, which says most about the arithmetic; of the compressed run, where gradients are compressed; of
+    any other one that is beyond what it may be.
+    """
+    judged = [(max(of_ranks), WEIGHTS_TOLERANCE[run.sends_in]) for run, of_ranks in zip(runs, zip(*differences, strict=True),
+                                                                                       strict=True)]
+    if runs[0].sends_in == runs[0].computes_in:
+        judged.reverse()
+    return next((one for one in judged if one[0] > one[1]), judged[0])
 
 
-def _run_pass(world: World, spec: RunSpec, index: int, dtype: str) -> Pass:
-    experiment = spec.experiments[index]
-    details = {"experiment": index, "strategy": experiment.strategy, "dtype": dtype}
+def _run_pass(world: World, spec: RunSpec, index: int, run: Run) -> Pass:
+    experiment = run.experiment
+    details = {"experiment": index, "strategy": experiment.strategy, "dtype": run.sends_in}
     calls, timeline = Calls(), Timeline(world.mesh.rank)
     with world.phase("warming up", **details):
-        context = Context(world.mesh, experiment, TORCH_DTYPES[dtype], spec.seed, timeline,
+        context = Context(world.mesh, experiment, TORCH_DTYPES[run.computes_in], spec.seed, timeline,
                           lambda ranks: world.new_comm(ranks, calls))
         strategy = STRATEGIES[experiment.strategy](context)
         for _ in range(spec.warmup_steps - 1):
@@ -244,6 +278,7 @@ def _run_pass(world: World, spec: RunSpec, index: int, dtype: str) -> Pass:
         timeline=timeline.intervals(origin_seconds=0.0),
         step_seconds=step_seconds,
         weights_difference=strategy.check(),
+        values=strategy.values() if isinstance(strategy, Measures) else {},
     )
 
 

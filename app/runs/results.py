@@ -16,7 +16,6 @@ from app.theory.units import BYTES_PER_ELEMENT
 from app.theory.volume import CAUSE_TEXT, Volume
 from kernels.spec import Environment, Experiment, ExperimentReport, RunReport, to_json
 
-DTYPE = "fp32"  # what predictions are stated in and runs are reported in
 DEFAULT_BACKEND = "gloo"
 
 
@@ -56,7 +55,12 @@ class Result:
     @property
     def gap_bytes(self) -> int:
         """Bytes that this backend sends beyond the lesson's formula, all GPUs together; negative where fewer."""
-        return int(self.prediction.gap_elements * BYTES_PER_ELEMENT[DTYPE])
+        return int(self.prediction.gap_elements * self.bytes_per_element)
+
+    @property
+    def bytes_per_element(self) -> int:
+        """Of what is sent: 4, or 2 where gradients travel in bf16."""
+        return BYTES_PER_ELEMENT[self.prediction.dtype]
 
 
 def predicted(world_size: int, experiment: Experiment, backend: str = DEFAULT_BACKEND) -> Result:
@@ -103,7 +107,7 @@ def _verdict_sentence(result: Result) -> str:
     if report is None:
         return ""
     if verdict is Verdict.EQUAL:
-        total = _byte_total(result.prediction.exact)
+        total = _byte_total(result)
         return f"Measured on the sockets: {total:,} bytes, exactly as predicted for this backend."
     measured = report.payload_bytes_by_rank
     if measured is None:
@@ -112,7 +116,7 @@ def _verdict_sentence(result: Result) -> str:
         why = ("bytes went on moving between steps, so no window could be closed" if not report.settled else
                f"only {report.agreeing} of {report.repetitions} readings agreed, and {MINIMUM_AGREEING} must")
         return f"No verdict: {why}."
-    return f"Measured {sum(measured):,} bytes, predicted {_byte_total(result.prediction.exact):,}{_where_ranks_differ(result)}."
+    return f"Measured {sum(measured):,} bytes, predicted {_byte_total(result):,}{_where_ranks_differ(result)}."
 
 
 def _where_ranks_differ(result: Result) -> str:
@@ -120,7 +124,7 @@ def _where_ranks_differ(result: Result) -> str:
     expected = result.prediction.exact.by_rank
     if measured is None or expected is None or not result.prediction.by_rank_known:
         return ""
-    wanted = [int(value * BYTES_PER_ELEMENT[DTYPE]) for value in expected]
+    wanted = [int(value * result.bytes_per_element) for value in expected]
     wrong = [f"rank {rank} sent {got:,}, not {want:,}"
              for rank, (got, want) in enumerate(zip(measured, wanted, strict=True)) if got != want]
     return f" ({'; '.join(wrong)})" if wrong else ""
@@ -141,8 +145,8 @@ def _weights_sentence(result: Result) -> str:
             f"{result.report.weights_tolerance:.0e}: this run did not train the same model.")
 
 
-def _byte_total(volume: Volume) -> int:
-    return int(volume.total * BYTES_PER_ELEMENT[DTYPE])
+def _byte_total(result: Result) -> int:
+    return int(result.prediction.exact.total * result.bytes_per_element)
 
 
 def result_json(result: Result) -> dict[str, Any]:
@@ -150,8 +154,8 @@ def result_json(result: Result) -> dict[str, Any]:
     return {
         "strategy": result.experiment.strategy,
         "spec": {"P": result.P, **to_json(result.experiment)},
-        "predicted": volume_json(result.prediction.taught),
-        "backend_predicted": volume_json(result.prediction.exact),
+        "predicted": volume_json(result.prediction.taught, result.prediction.dtype),
+        "backend_predicted": volume_json(result.prediction.exact, result.prediction.dtype),
         "measured": None if result.report is None else _measured_json(result.report, result.environment),
         "verdict": result.verdict,
         "ideal_gap": {"bytes": result.gap_bytes, "causes": [str(cause) for cause in result.prediction.causes]},
@@ -160,15 +164,15 @@ def result_json(result: Result) -> dict[str, Any]:
     }
 
 
-def volume_json(volume: Volume) -> dict[str, Any]:
+def volume_json(volume: Volume, dtype: str) -> dict[str, Any]:
     """V of the schema. `by_rank` and `max` are null where a formula does not say who sends."""
     by_rank = None if volume.by_rank is None else [number(value) for value in volume.by_rank]
     return {
         "per_gpu_elements": {"mean": number(volume.mean), "max": None if volume.max is None else number(volume.max),
                              "by_rank": by_rank},
         "total_elements": number(volume.total),
-        "total_bytes": number(volume.total * BYTES_PER_ELEMENT[DTYPE]),
-        "dtype": DTYPE,
+        "total_bytes": number(volume.total * BYTES_PER_ELEMENT[dtype]),
+        "dtype": dtype,
     }
 
 
@@ -193,6 +197,8 @@ def _measured_json(report: ExperimentReport, environment: Environment | None) ->
         "calls_by_rank": None if report.calls_by_rank is None else [dict(calls) for calls in report.calls_by_rank],
         "memory_by_rank": [asdict(memory) for memory in report.memory_by_rank],
         "step_seconds": report.step_seconds,
+        "timeline": [asdict(interval) for interval in report.timeline],
+        "values": dict(report.values),
         "weights": {"max_difference": report.weights_max_difference, "tolerance": report.weights_tolerance},
         "note": report.note,
     }

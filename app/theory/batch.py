@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from app.theory.checks import quotient, whole
+from app.theory.checks import finite, quotient, whole
+from app.theory.formula import Number
 
 
 def global_batch(b: int, A: int, d: int) -> int:
@@ -34,6 +35,49 @@ def num_micro_batches(batch: int, b: int, d: int) -> int:
 def micro_batch_weight(A: int, d: int) -> Fraction:
     """Weight of one micro-batch's mean gradient in the step's mean: 1 / (A d). Right only for equal token counts."""
     return Fraction(1, whole("A", A) * whole("d", d))
+
+
+def mean_of_means(first_mean: Number, second_mean: Number) -> Number:
+    """Loss of two micro-batches if each counts the same, however many tokens it has: (first + second) / 2.
+
+    What accumulation computes when every micro-batch's loss is a mean and the means are averaged.
+    """
+    return _share(finite("first_mean", first_mean) + finite("second_mean", second_mean), 2)
+
+
+def token_weighted_mean(first_mean: Number, second_mean: Number, first_tokens: int, second_tokens: int) -> Number:
+    """Loss of two micro-batches if each token counts the same.
+
+        mean = (first_tokens * first + second_tokens * second) / (first_tokens + second_tokens)
+
+    What one process computes on all tokens at once. Equal to `mean_of_means` where both have equally many tokens.
+    """
+    first, second = whole("first_tokens", first_tokens), whole("second_tokens", second_tokens)
+    return _share(first * finite("first_mean", first_mean) + second * finite("second_mean", second_mean), first + second)
+
+
+def token_weight_ratio(first_tokens: int, second_tokens: int) -> Fraction:
+    """How many times as much a token of the first micro-batch weighs as one of the second, in a mean of means.
+
+        ratio = second_tokens / first_tokens
+
+    10 tokens against 100: each of the 10 weighs as much as 10 of the others.
+    """
+    return Fraction(whole("second_tokens", second_tokens), whole("first_tokens", first_tokens))
+
+
+def averaged_gradient(gradient: Number, d: int) -> Number:
+    """What DDP leaves in .grad where each of d replicas takes the *sum* of its own losses: gradient / d.
+
+    `gradient` is that of the summed loss in one process with the whole batch. DDP averages over replicas, so that the mean
+    loss comes out right and the summed one d times too small: 60 becomes 30 on two.
+    """
+    return _share(finite("gradient", gradient), whole("d", d))
+
+
+def _share(value: Number, n: int) -> Number:
+    """value / n, exact unless the value was a float."""
+    return value / n if isinstance(value, float) else Fraction(value) / n
 
 
 def tokens_per_step(batch: int, sequence: int) -> int:

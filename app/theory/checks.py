@@ -21,6 +21,13 @@ def positive(name: str, value: object) -> Fraction | int | float:
     return value
 
 
+def finite(name: str, value: object) -> Fraction | int | float:
+    """`value` as given. Raises ValueError unless it is a finite number."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, Fraction)) or not -float("inf") < value < float("inf"):
+        raise ValueError(f"{name} = {value}: must be a number")
+    return value
+
+
 def quotient(divisor_name: str, divisor: int, name: str, value: int) -> int:
     """value / divisor. Raises ValueError where that is not a whole number."""
     if value % divisor:

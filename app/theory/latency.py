@@ -1,10 +1,13 @@
-"""How long an all-reduce takes: the alpha-beta model for ring and tree, and the step counts inside NCCL."""
+"""How long an all-reduce takes: the alpha-beta model for ring and tree, fitted to measured times; step counts inside NCCL."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from app.theory.checks import positive, quotient, whole
+from app.theory.collectives import busbw_all_reduce
 
 
 def ring_all_reduce_seconds(P: int, n: int, alpha: float, B: float) -> float:
@@ -34,6 +37,103 @@ def double_tree_seconds(P: int, n: int, alpha: float, B: float) -> float:
     if whole("P", P) == 1:
         return 0.0
     return float(2 * math.log2(P) * alpha + 2 * whole("n", n, 0) / B)
+
+
+def single_tree_seconds(P: int, n: int, alpha: float, B: float) -> float:
+    """Seconds of an all-reduce up one binary tree and down again, the whole buffer in each message.
+
+        time = 2 ceil(log2(P)) (alpha + n / B)
+
+    Nothing overlaps: a level waits for the one below. Raises ValueError as `ring_all_reduce_seconds`.
+    The same cost model: a reduce and a broadcast along binomial trees.
+    """
+    positive("alpha", alpha)
+    positive("B", B)
+    return float(2 * (whole("P", P) - 1).bit_length() * (alpha + whole("n", n, 0) / B))
+
+
+def algbw(n: int, seconds: float) -> float:
+    """Bytes of the buffer per second of the call: n / seconds. Not what any link carries."""
+    return float(whole("n", n, 0) / positive("seconds", seconds))
+
+
+def busbw(P: int, n: int, seconds: float) -> float:
+    """algbw of an all-reduce times 2 (P - 1) / P: what each GPU sends per second in a ring.
+
+    Comparable over P, and with the bandwidth of a link in one direction. Source: NVIDIA nccl-tests, doc/PERFORMANCE.md.
+    """
+    return float(busbw_all_reduce(P) * algbw(n, seconds))
+
+
+@dataclass(frozen=True)
+class Point:
+    """One measured all-reduce: n bytes of buffer, and the time of a call."""
+
+    n: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Residual:
+    """A point beside the fitted line."""
+
+    point: Point
+    predicted_seconds: float
+
+    @property
+    def seconds(self) -> float:
+        """Measured less predicted."""
+        return self.point.seconds - self.predicted_seconds
+
+    @property
+    def share(self) -> float:
+        """The same as a share of the measured time: what the fit makes small."""
+        return self.seconds / self.point.seconds
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The alpha-beta model of one machine, and how far each point is from it."""
+
+    P: int
+    alpha_seconds: float
+    bandwidth_bytes_per_second: float
+    residuals: tuple[Residual, ...]
+
+    def seconds(self, n: int) -> float:
+        """Predicted time of a ring all-reduce of n bytes."""
+        return ring_all_reduce_seconds(self.P, n, self.alpha_seconds, self.bandwidth_bytes_per_second)
+
+
+def fit_alpha_beta(P: int, points: Sequence[Point]) -> Fit:
+    """alpha and B that bring `ring_all_reduce_seconds` closest to measured times.
+
+        minimise over alpha, B:  sum over points of ((time - 2 (P - 1) alpha - 2 (P - 1) / P * n / B) / time)^2
+
+    Least squares of the *relative* error: sizes span a factor of millions, and in seconds the largest alone would decide.
+    Raises ValueError if P < 2, fewer than two different sizes are given, a time is not above 0, or the best line through the
+    points has no positive latency and bandwidth: then these times do not grow with size as the model says.
+    """
+    messages = ring_steps_all_reduce(whole("P", P, 2))
+    if len({whole("n", point.n) for point in points}) < 2:
+        raise ValueError(f"points = {len(points)}: give at least two different sizes")
+    # Divided by the time, each point asks for messages * alpha / time + slope * n / time = 1.
+    inverse = [1 / positive("seconds", point.seconds) for point in points]
+    scaled = [point.n / point.seconds for point in points]
+    a, b, d = _dot(inverse, inverse), _dot(inverse, scaled), _dot(scaled, scaled)
+    determinant = a * d - b * b
+    latency = (d * sum(inverse) - b * sum(scaled)) / determinant
+    slope = (a * sum(scaled) - b * sum(inverse)) / determinant
+    if latency <= 0 or slope <= 0:
+        raise ValueError(f"points = {len(points)}: no positive latency and bandwidth fit these times; measure more sizes, on a "
+                         "quieter machine")
+    alpha, bandwidth = latency / messages, messages / (P * slope)
+    residuals = tuple(Residual(point, ring_all_reduce_seconds(P, point.n, alpha, bandwidth)) for point in points)
+    return Fit(P, alpha, bandwidth, residuals)
+
+
+def _dot(first: Sequence[float], second: Sequence[float]) -> float:
+    return sum(one * other for one, other in zip(first, second, strict=True))
 
 
 def crossover_bytes(P: int, alpha: float, B: float) -> float:

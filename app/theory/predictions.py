@@ -7,12 +7,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from app.theory import collectives, data_parallel, gloo, pipeline_parallel, tensor_parallel
 from app.theory.checks import whole
+from app.theory.units import BYTES_PER_ELEMENT
 from app.theory.volume import Cause, Volume, sent_by_rank, spread_evenly
+from kernels import schedule
 from kernels.spec import STRATEGY_SPECS, Experiment, OptionValue, Range, StrategySpec
 
 BACKENDS = ("gloo", "nccl")
@@ -23,7 +25,7 @@ class Prediction:
     """Two volumes of one step and what separates them.
 
     `taught` is the lesson's formula, `exact` this backend's traffic. `by_rank_known` says whether `exact.by_rank` may be
-    held against a measurement rank by rank; the total always may.
+    held against a measurement rank by rank; the total always may. `dtype` is what the elements travel in.
     """
 
     strategy: str
@@ -31,6 +33,7 @@ class Prediction:
     exact: Volume
     causes: tuple[Cause, ...]
     by_rank_known: bool
+    dtype: str = "fp32"
 
     @property
     def gap_elements(self) -> Fraction:
@@ -99,9 +102,53 @@ def _single(setting: _Setting) -> Prediction:
 
 
 def _data(setting: _Setting) -> Prediction:
-    taught = spread_evenly(data_parallel.volume(setting.P, setting.L, setting.H), setting.P, setting.P)
-    actual = _library_all_reduce(data_parallel.params(setting.L, setting.H), setting.P, setting.backend)
-    return _prediction(setting, taught, actual)
+    """By hand and through DDP alike: the gradient in one all-reduce or in several, once or in each of A micro-steps."""
+    P, params = setting.P, data_parallel.params(setting.L, setting.H)
+    micro_steps = whole("accumulation", setting.options["accumulation"])
+    if setting.options["sync_when"] == "once":
+        per_gpu, syncs = data_parallel.synced_once_volume(params, P), 1
+    else:
+        per_gpu, syncs = data_parallel.synced_every_micro_step_volume(params, P, micro_steps), micro_steps
+    once = _one_after_the_other([_library_all_reduce(size, P, setting.backend) for size in _gradient_pieces(setting)])
+    actual = _times(once, syncs, P)
+    return replace(_prediction(setting, spread_evenly(per_gpu, P, P), actual), dtype=str(setting.options["comm_dtype"]))
+
+
+def _gradient_pieces(setting: _Setting) -> list[int]:
+    """Elements that each all-reduce carries: buckets of whole layers, or everything at once."""
+    layer = setting.H**2
+    sync = setting.options.get("sync", "bucketed")  # DDP knows nothing else
+    limits = {"flat": setting.L * layer, "per_parameter": 1,
+              "bucketed": max(1, int(setting.options["bucket_bytes"]) // BYTES_PER_ELEMENT["fp32"])}
+    if limits[str(sync)] >= setting.L * layer:
+        return [setting.L * layer]
+    return [bucket.size for bucket in schedule.fill_buckets([layer] * setting.L, [limits[str(sync)]])]
+
+
+def _loss_reduction(setting: _Setting) -> Prediction:
+    """The gradient of one weight."""
+    taught = spread_evenly(collectives.ring_all_reduce(1, setting.P), setting.P, setting.P)
+    return _prediction(setting, taught, _library_all_reduce(1, setting.P, setting.backend))
+
+
+def _tensor_megatron(setting: _Setting) -> Prediction:
+    """Pairs of layers with the library's collectives or our ring; with sequence parallelism, halves of all-reduces."""
+    P, L, H, T = setting.P, setting.L, setting.H, setting.T
+    split_tokens = setting.options["activations"] == "sequence_parallel"
+    formula = tensor_parallel.sequence_parallel_volume if split_tokens else tensor_parallel.megatron_volume
+    taught = spread_evenly(formula(P, L, H, T), P, P)
+    active, s = tensor_parallel.active_gpus(P, H), T * H
+    if setting.options["collectives"] == "ring":
+        halves = [own(s, active) for own in (collectives.own_reduce_scatter_by_rank, collectives.own_all_gather_by_rank)]
+        pieces = halves if split_tokens else [collectives.own_all_reduce_by_rank(s, active)]
+        combined = _one_after_the_other([_traffic(sent_by_rank(piece, active, active)) for piece in pieces])
+    elif split_tokens:
+        combined = _one_after_the_other([_library_reduce_scatter(s, active, setting.backend),
+                                         _library_all_gather(s, active, setting.backend)])
+    else:
+        combined = _library_all_reduce(s, active, setting.backend)
+    idle = (Cause.IDLE_GPUS,) if active < P else ()
+    return _prediction(setting, taught, _with_causes(_times(combined, L, P), idle))
 
 
 def _tensor(volume_per_gpu: Callable[[int, int, int, int], Fraction], all_reduces_per_layer: int) -> Callable[
@@ -129,6 +176,13 @@ def _pipeline(setting: _Setting) -> Prediction:
 
 
 def _collective(setting: _Setting) -> Prediction:
+    """One collective, `calls` times."""
+    once, calls = _collective_once(setting), whole("calls", setting.options["calls"])
+    actual = _times(_Traffic(once.exact, once.causes, once.by_rank_known), calls, setting.P)
+    return _prediction(setting, _repeated(once.taught, calls, setting.P), actual)
+
+
+def _collective_once(setting: _Setting) -> Prediction:
     s = int(setting.options["elements"]) or data_parallel.params(setting.L, setting.H)
     collective, P = str(setting.options["collective"]), setting.P
     taught = _taught_collective(collective, s, P)
@@ -203,6 +257,23 @@ def _padding(s: int, P: int) -> tuple[Cause, ...]:
     return (Cause.PADDING,) if s % P else ()
 
 
+def _times(traffic: _Traffic, times: int, world_size: int) -> _Traffic:
+    """The same `times` in a step, on the first ranks of a world."""
+    return _Traffic(_repeated(traffic.volume, times, world_size), traffic.causes, traffic.by_rank_known)
+
+
+def _one_after_the_other(parts: list[_Traffic]) -> _Traffic:
+    """Several collectives of the same ranks in one step."""
+    volumes = [part.volume for part in parts]
+    known = [volume.by_rank for volume in volumes if volume.by_rank is not None]
+    by_rank = tuple(sum(of_rank, Fraction(0)) for of_rank in zip(*known, strict=True)) if len(known) == len(parts) else None
+    total = sum((volume.total for volume in volumes), Fraction(0))
+    causes = tuple(dict.fromkeys(cause for part in parts for cause in part.causes))
+    if by_rank is not None and len(set(by_rank)) == 1:  # unevenness that evens out over the parts is none
+        causes = tuple(cause for cause in causes if cause is not Cause.UNEVEN_CHUNKS)
+    return _Traffic(Volume(by_rank, total, volumes[0].active_gpus), causes, all(part.by_rank_known for part in parts))
+
+
 def _repeated(volume: Volume, times: int, world_size: int) -> Volume:
     """`times` such collectives on the first ranks of a world."""
     if volume.by_rank is None:
@@ -235,8 +306,10 @@ _PREDICTORS: dict[str, Callable[[_Setting], Prediction]] = {
     "single": _single,
     "data_parallel": _data,
     "ddp": _data,
+    "loss_reduction": _loss_reduction,
     "tensor_parallel": _tensor(tensor_parallel.taught_volume, all_reduces_per_layer=2),
-    "tensor_megatron": _tensor(tensor_parallel.megatron_volume, all_reduces_per_layer=1),
+    "tensor_megatron": _tensor_megatron,
+    "megatron_core": _tensor(tensor_parallel.megatron_volume, all_reduces_per_layer=1),
     "tensor_dtensor": _tensor(tensor_parallel.megatron_volume, all_reduces_per_layer=1),
     "pipeline_gpipe": _pipeline,
     "pipeline_1f1b": _pipeline,

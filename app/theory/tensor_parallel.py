@@ -99,6 +99,27 @@ def megatron_raw_input_volume(P: int, L: int, H: int, T: int) -> Fraction:
     return (2 * _pairs(L) - 1) * boundary_volume(P, H, T)
 
 
+def sequence_parallel_volume(P: int, L: int, H: int, T: int) -> Fraction:
+    """Elements each GPU sends in Megatron pairs with sequence parallelism, the gathered input kept for backward.
+
+        sent = (L / 2) * 4 * (P - 1) / P * T H
+
+    Per pair an all-gather and a reduce-scatter forward, and one of each backward: as much as `megatron_volume`.
+    Raises ValueError if L is odd. Source: Korthikanti et al. 2022, arXiv 2205.05198, section 4.2.2.
+    """
+    return 4 * _pairs(L) * _group_all_gather(T, H, P)
+
+
+def sequence_parallel_all_reduced_volume(P: int, L: int, H: int, T: int) -> Fraction:
+    """`sequence_parallel_volume` on a backend that runs each reduce-scatter as an all-reduce, as gloo does.
+
+        sent = (L / 2) * 6 * (P - 1) / P * T H
+
+    1.5 times as much: of the four halves of an all-reduce the two reduce-scatters become whole ones.
+    """
+    return 6 * _pairs(L) * _group_all_gather(T, H, P)
+
+
 def break_even_tokens(H: int) -> Fraction:
     """Tokens at which tensor parallel as taught sends as much as data parallel: H / 2, for every L and P."""
     return Fraction(whole("H", H), 2)

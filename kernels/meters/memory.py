@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable
 
 import torch
@@ -17,21 +19,49 @@ def storage_bytes(tensors: Iterable[Tensor]) -> int:
 
 
 def saved_for_backward_bytes(step: Callable[[], None], parameters: Iterable[Tensor]) -> int:
-    """Bytes of tensors that autograd keeps for backward during `step`, parameters left out: they are held anyway.
+    """The most bytes of tensors that autograd keeps for backward at any moment of `step`, parameters left out.
 
-    Exact on CPU: every distinct storage packed by autograd's saved-tensor hooks, counted once.
+    Parameters are held anyway. Exact on CPU: every distinct storage packed by autograd's saved-tensor hooks counts once,
+    from the first time it is packed until backward has let go of it for the last time.
     """
-    held = {storage.data_ptr() for parameter in parameters for storage in _storages(parameter)}
-    saved: list[Tensor] = []  # kept until the step ends, so that no address is used twice
-
-    def pack(tensor: Tensor) -> Tensor:
-        if not any(storage.data_ptr() in held for storage in _storages(tensor)):
-            saved.append(tensor.detach())
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+    kept = _Kept({storage.data_ptr() for parameter in parameters for storage in _storages(parameter)})
+    with torch.autograd.graph.saved_tensors_hooks(kept.pack, lambda packed: packed.tensor):
         step()
-    return storage_bytes(saved)
+    return kept.most_bytes
+
+
+class _Packed:
+    """A tensor that autograd keeps. When this goes, autograd has let go of it."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
+
+
+class _Kept:
+    """Bytes kept now, and the most there have been. A storage in `held` counts for nothing.
+
+    While a storage is kept it is alive, so that no other one can have its address.
+    """
+
+    def __init__(self, held: set[int]) -> None:
+        self.held = held
+        self.times_packed: Counter[int] = Counter()
+        self.bytes_now = self.most_bytes = 0
+
+    def pack(self, tensor: Tensor) -> _Packed:
+        packed = _Packed(tensor.detach())
+        for storage in _storages(tensor):
+            address, size = storage.data_ptr(), storage.nbytes()
+            if address not in self.held:
+                self.bytes_now += 0 if self.times_packed[address] else size
+                self.times_packed[address] += 1
+                weakref.finalize(packed, self.let_go, address, size).atexit = False
+        self.most_bytes = max(self.most_bytes, self.bytes_now)
+        return packed
+
+    def let_go(self, address: int, size: int) -> None:
+        self.times_packed[address] -= 1
+        self.bytes_now -= 0 if self.times_packed[address] else size
 
 
 def memory_report(parameters: list[Tensor], optimizer: torch.optim.Optimizer | None, saved_bytes: int) -> MemoryReport:

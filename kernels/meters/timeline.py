@@ -25,6 +25,10 @@ class Timeline:
         finally:
             self._intervals.append((name, start, time.monotonic()))
 
+    def record(self, name: str, start: float, end: float) -> None:
+        """Log an interval measured elsewhere, such as a collective in flight; from any thread. Times of time.monotonic()."""
+        self._intervals.append((name, start, end))
+
     def clear(self) -> None:
         self._intervals.clear()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -55,6 +55,14 @@ class Strategy(Protocol):
 
     def optimizer(self) -> torch.optim.Optimizer | None:
         """Whose state this rank holds; None on a rank that trains nothing."""
+
+
+@runtime_checkable
+class Measures(Protocol):
+    """A strategy that measures more than bytes, time and memory."""
+
+    def values(self) -> dict[str, float]:
+        """By name, in words that a report can show."""
 
 
 class Trained(ABC):

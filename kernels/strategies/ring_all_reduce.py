@@ -2,7 +2,7 @@
 
 Split:       by hand, the buffer of s elements into P balanced chunks; the library cuts as it likes.
 Replicated:  nothing; every rank has a buffer of its own, and what they end with is the collective's business.
-Sent:        the one collective, at each step.
+Sent:        the one collective, `calls` times at each step.
 Predicted:   `collectives.ring_all_reduce` and its neighbours; for the library's, what its backend is known to send.
 
 The library wants equal shares in a reduce-scatter or an all-gather: there the buffer is padded with zeros to ceil(s/P)*P.
@@ -100,6 +100,7 @@ class OneCollective:
         self.collective = str(experiment.option("collective"))
         self.choice = (self.collective, str(experiment.option("implementation")))
         self.num_elements = int(experiment.option("elements")) or experiment.L * experiment.H * experiment.H
+        self.calls = int(experiment.option("calls"))
         self.own = self.buffer_of(comm.rank)
         self.result: Tensor | None = None
 
@@ -113,9 +114,11 @@ class OneCollective:
         return buffer
 
     def step(self) -> None:
-        buffer = self.own.clone()
-        with self.context.timeline.interval(self.collective):
-            self.result = COLLECTIVES[self.choice](buffer, self.comm)
+        """Every call starts from the same numbers: copied before the first one, so that copying is no part of their time."""
+        buffers = [self.own.clone() for _ in range(self.calls)]
+        for buffer in buffers:
+            with self.context.timeline.interval(self.collective):
+                self.result = COLLECTIVES[self.choice](buffer, self.comm)
 
     def check(self) -> float:
         """Largest difference between what this rank ended with and what it should have; 0 before the first step."""

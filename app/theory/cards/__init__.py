@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from app.theory.cards import batch, collectives, data_parallel, latency, pipeline_parallel, tensor_parallel, units, zero
+from app.theory.cards import (
+    batch,
+    buckets,
+    collectives,
+    data_parallel,
+    latency,
+    pipeline_parallel,
+    tensor_parallel,
+    units,
+    zero,
+)
 from app.theory.formula import Formula
 
 CARDS: tuple[Formula, ...] = (
@@ -10,6 +20,7 @@ CARDS: tuple[Formula, ...] = (
     + collectives.CARDS
     + latency.CARDS
     + data_parallel.CARDS
+    + buckets.CARDS
     + tensor_parallel.CARDS
     + pipeline_parallel.CARDS
     + zero.CARDS

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from app.theory import batch, flops
 from app.theory.cards.card import NO_SCOPE, card
-from app.theory.cards.sources import BLOOM, DDP, FSDP, MEGATRON_SCALING, at, derived
+from app.theory.cards.sources import BLOOM, DDP, DDP_DOCS, FSDP, MEGATRON_SCALING, TOKEN_WEIGHTS, at, derived
 
 _MICRO_BATCHES = at(MEGATRON_SCALING, "section 3.1")
+_SUMMED = at(DDP_DOCS, "note on summed losses")
 _EQUAL = "Every replica and every micro-step has the same number of sequences."
 
 CARDS = (
@@ -59,6 +60,46 @@ CARDS = (
         assumes=("Each micro-batch's loss is a mean, over equally many tokens.",),
         breaks="With 10 tokens in one micro-batch and 100 in the other, a token of the first counts ten times as much.",
         sources=(derived(at(DDP, "section 3.2.4")),),
+    ),
+    card(
+        batch.mean_of_means,
+        "Mean of two means",
+        r"\bar{x} = \frac{\bar{x}_1 + \bar{x}_2}{2}",
+        unit="",
+        scope=NO_SCOPE,
+        assumes=("Both micro-batches have equally many tokens.",),
+        breaks="With 10 tokens against 100 each of the 10 weighs as much as 10 of the others.",
+        sources=(TOKEN_WEIGHTS,),
+    ),
+    card(
+        batch.token_weighted_mean,
+        "Mean over all tokens",
+        r"\bar{x} = \frac{n_1 \, \bar{x}_1 + n_2 \, \bar{x}_2}{n_1 + n_2}",
+        unit="",
+        scope=NO_SCOPE,
+        assumes=("Every token counts the same, whichever micro-batch it is in.",),
+        breaks="A step must know the tokens of all its micro-batches and replicas before the first backward.",
+        sources=(TOKEN_WEIGHTS,),
+    ),
+    card(
+        batch.token_weight_ratio,
+        "How unequally a mean of means weighs tokens",
+        r"\frac{n_2}{n_1}",
+        unit="",
+        scope=NO_SCOPE,
+        assumes=("Each micro-batch's loss is a mean over its own tokens, and the means are averaged.",),
+        breaks="Sum the losses instead and divide once by all tokens: then the ratio is 1.",
+        sources=(TOKEN_WEIGHTS,),
+    ),
+    card(
+        batch.averaged_gradient,
+        "DDP's gradient of a summed loss",
+        r"g = \frac{g_{\text{sum}}}{d}",
+        unit="",
+        scope=NO_SCOPE,
+        assumes=("Each replica takes the sum of its own losses.", "DDP averages gradients over replicas."),
+        breaks="Take the mean loss over equally many tokens on each replica, and DDP agrees with one process.",
+        sources=(_SUMMED,),
     ),
     card(
         batch.tokens_per_step,

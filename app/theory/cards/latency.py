@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from app.theory import latency
-from app.theory.cards.card import NO_SCOPE, TIME, card
-from app.theory.cards.sources import ALPHA_BETA, NCCL_TUNING, RING, derived
+from app.theory.cards.card import NO_SCOPE, PER_GPU, TIME, card
+from app.theory.cards.sources import ALPHA_BETA, NCCL_TESTS, NCCL_TUNING, RING, derived
 
 _MODEL = "A message of n bytes takes alpha + n / B, whatever else is on the way."
 _MODEL_BREAKS = "Links that are shared, or messages too short to fill one, make B smaller than the data sheet says."
@@ -34,6 +34,36 @@ CARDS = (
         ),
         breaks="A single tree without overlap waits at every level for the whole buffer: log2(P) times the second term.",
         sources=(derived(NCCL_TUNING), ALPHA_BETA),
+    ),
+    card(
+        latency.single_tree_seconds,
+        "Time of an all-reduce over one tree",
+        r"t = 2 \lceil \log_2 P \rceil \left( \alpha + \frac{n}{B} \right)",
+        unit="seconds",
+        scope=TIME,
+        assumes=(_MODEL, "The whole buffer climbs the tree level by level, and comes down again.", "Nothing overlaps."),
+        breaks="Cut the buffer in pieces that follow one another and the second term loses its logarithm.",
+        sources=(derived(ALPHA_BETA),),
+    ),
+    card(
+        latency.algbw,
+        "algbw: buffer over time",
+        r"\text{algbw} = \frac{n}{t_{\text{call}}}",
+        unit="bytes per second",
+        scope=NO_SCOPE,
+        assumes=("n is the full buffer, the time that of one call.",),
+        breaks="It falls as P grows although no link got slower, because each GPU sends 2 (P - 1) / P times n.",
+        sources=(NCCL_TESTS,),
+    ),
+    card(
+        latency.busbw,
+        "busbw: algbw rescaled",
+        r"\text{busbw} = \frac{2\,(P-1)}{P} \cdot \frac{n}{t_{\text{call}}}",
+        unit="bytes per second",
+        scope=PER_GPU,
+        assumes=("The all-reduce is a ring, so each GPU sends 2 (P - 1) / P times the buffer.",),
+        breaks="Nothing was measured on a wire: where a tree or the switch does the sum, no link carries it.",
+        sources=(NCCL_TESTS,),
     ),
     card(
         latency.crossover_bytes,

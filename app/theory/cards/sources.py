@@ -23,6 +23,15 @@ DDP_NO_SYNC = Source(
     "PyTorch documentation, DistributedDataParallel.no_sync",
     "https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html",
 )
+DDP_DOCS = Source(
+    "PyTorch documentation, DistributedDataParallel",
+    "https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html",
+)
+DDP_BUCKETS = Source(
+    "pytorch issue 48880, bucket_cap_mb not honored by AllReduce ops", "https://github.com/pytorch/pytorch/issues/48880"
+)
+RESNET = Source("He et al. 2015, Deep Residual Learning for Image Recognition", "https://arxiv.org/abs/1512.03385")
+TOKEN_WEIGHTS = Source("Hugging Face 2024, Fixing Gradient Accumulation", "https://huggingface.co/blog/gradient_accumulation")
 LINEAR = Source("PyTorch documentation, torch.nn.Linear", "https://docs.pytorch.org/docs/stable/generated/torch.nn.Linear.html")
 FULLY_SHARD = Source(
     "PyTorch documentation, fully_shard (FSDP2)", "https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html"
