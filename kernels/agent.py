@@ -158,7 +158,7 @@ def _tell_exits(launch: Launch) -> None:
     """
     known: set[int] = set()
 
-    def on_child(signal_number: int, frame: FrameType | None) -> None:
+    def on_child(_number: int, _frame: FrameType | None) -> None:
         # WNOWAIT leaves the dead to elastic, which reaps them; so each is seen again until then.
         for pid in processes.children(os.getpid()):
             if pid in known:

@@ -73,16 +73,16 @@ class Host:
         os.set_blocking(self._waker, False)
         os.set_blocking(self._woken, False)
         signal.set_wakeup_fd(self._waker, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda number, frame: None)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGUSR1, self._on_parents_death)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._on_end)
         processes.signal_when_parent_dies(signal.SIGUSR1)
 
-    def _on_end(self, number: int, frame: FrameType | None) -> None:
+    def _on_end(self, _number: int, _frame: FrameType | None) -> None:
         self._ending = True
 
-    def _on_parents_death(self, number: int, frame: FrameType | None) -> None:
+    def _on_parents_death(self, _number: int, _frame: FrameType | None) -> None:
         # The kernel says the same when only the thread that started the host has ended.
         self._ending = self._ending or os.getppid() != self._parent_pid
 
