@@ -11,6 +11,9 @@
     |   `-- RunNotFound
     |-- BadInput               a visitor's slip: a message for each field
     |-- RunRejected            a run that may not start, and what is allowed instead
+    |-- RunRefused             a run that may start, only not now
+    |   |-- QuotaExceeded
+    |   `-- QueueFull
     `-- RunEnded               a run that started and brought no report
         |-- RunFailed
         |-- RunTimedOut
@@ -132,6 +135,22 @@ class RunRejected(AppError):
     def __init__(self, faults: Sequence[spec.Fault]) -> None:
         super().__init__("\n".join(str(fault) for fault in faults))
         self.faults = tuple(faults)
+
+
+class RunRefused(AppError):
+    """A run that may start, only not now: `retry_seconds` says about when to come again."""
+
+    def __init__(self, message: str, *, retry_seconds: int) -> None:
+        super().__init__(message)
+        self.retry_seconds = retry_seconds
+
+
+class QuotaExceeded(RunRefused):
+    """This learner has started as many runs in the last hour as one may."""
+
+
+class QueueFull(RunRefused):
+    """More runs are waiting than the workers can carry out in a reasonable time."""
 
 
 class RunEnded(AppError):

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import UTC, datetime
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     DateTime,
     Dialect,
+    Float,
     ForeignKey,
     Index,
     Integer,
@@ -20,6 +24,7 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
+    text,
 )
 
 NOT_STORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -52,6 +57,19 @@ class Words(TypeDecorator[str]):
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
         return None if value is None else NOT_STORABLE.sub("\ufffd", value)
+
+
+class Json(TypeDecorator[Any]):
+    """Plain dicts and lists as text: the same bytes in every database, and what JSON cannot say (NaN, Infinity) is refused."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
+        return None if value is None else json.dumps(value, allow_nan=False)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
+        return None if value is None else json.loads(value)
 
 
 metadata = MetaData(
@@ -120,6 +138,69 @@ visits = Table(
     Column("section", Words, primary_key=True),
     Column("first_at", UtcTime, nullable=False),
     Column("last_at", UtcTime, nullable=False),
+)
+
+# A run is asked for by the web process and carried out by a worker; every change of state is one conditional UPDATE.
+# `owner` and `take` say who carries it out: take grows each time the run is taken, so a worker that lost it cannot end it.
+ALIVE = "state IN ('queued', 'running') AND NOT cancel_requested"
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),  # the order of asking
+    Column("id", String(32), nullable=False, unique=True),  # 128 random bits: whoever knows it may read the run
+    Column("asked_by", Words, ForeignKey("learners.id", ondelete="SET NULL")),  # null once that learner's data is deleted
+    Column("spec", Json, nullable=False),
+    Column("spec_key", String(64), nullable=False),
+    Column("versions", String(64)),  # of what measured it; null until it is done
+    Column("repeatable", Boolean, nullable=False),  # done, with a verdict on everything: may be shown to the next who asks
+    Column("state", String(16), nullable=False),
+    Column("cancel_requested", Boolean, nullable=False),
+    Column("owner", String(64)),
+    Column("take", Integer, nullable=False),
+    Column("losses", Integer, nullable=False),  # how many workers were lost while they carried it out
+    Column("beat", Integer, nullable=False),  # grows while its worker lives
+    Column("progress", Json),
+    Column("report", Json),
+    Column("results", Json),
+    Column("failure", Json),
+    Column("asked_at", UtcTime, nullable=False),
+    Column("started_at", UtcTime),
+    Column("ended_at", UtcTime),
+    Column("queued_seconds", Float),
+    Column("launching_seconds", Float),
+    Column("warming_up_seconds", Float),
+    Column("measuring_seconds", Float),
+    CheckConstraint("state IN ('queued', 'running', 'done', 'failed', 'timed_out', 'cancelled')", name="state"),
+    CheckConstraint("(state IN ('queued', 'running')) = (ended_at IS NULL)", name="ended"),
+    CheckConstraint("state != 'done' OR (report IS NOT NULL AND results IS NOT NULL)", name="report"),
+    Index("ix_runs_state", "state"),
+    Index("ix_runs_spec_key", "spec_key"),
+    Index("ix_runs_asked_by_asked_at", "asked_by", "asked_at"),
+    # Of the runs under way no two have the same spec: whoever asks for it joins the one there is.
+    Index("uq_runs_alive", "spec_key", unique=True, sqlite_where=text(ALIVE), postgresql_where=text(ALIVE)),
+)
+
+# Who waits for a run or was shown it: one who joined a run of another has a row here as well.
+run_requests = Table(
+    "run_requests",
+    metadata,
+    _learner_in_key(),
+    Column("run_id", String(32), ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("asked_at", UtcTime, nullable=False),
+    Column("withdrawn", Boolean, nullable=False),
+    Index("ix_run_requests_run_id", "run_id"),
+)
+
+# One row a worker slot, kept after the worker is gone: when it was last seen, and what it measures with.
+workers = Table(
+    "workers",
+    metadata,
+    Column("slot", String(64), primary_key=True),
+    Column("pid", Integer, nullable=False),
+    Column("versions", String(64), nullable=False),
+    Column("started_at", UtcTime, nullable=False),
+    Column("seen_at", UtcTime, nullable=False),
 )
 
 # One row, whose count the readiness check raises and reads back.

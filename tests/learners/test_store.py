@@ -13,7 +13,10 @@ from sqlalchemy import func, select
 
 from app.db import Database
 from app.learners import store
-from app.tables import metadata
+from app.runs import queue
+from app.settings import Settings
+from app.tables import metadata, runs
+from kernels.spec import Experiment, RunSpec
 from tests.databases import migrated, sqlite_url
 
 
@@ -136,6 +139,7 @@ def leave_something_everywhere(database: Database, learner_id: str) -> None:
     with database.writing() as session:
         store.record_prediction(session, learner_id, "ring", "volumes", f"guess of {learner_id}")
         store.mark_visited(session, learner_id, "ring", "hook")
+        queue.ask(session, learner_id, RunSpec(2, (Experiment("single"),)), settings=Settings())
 
 
 def test_an_export_is_json_and_has_every_row_of_the_learner_and_no_other(database: Database) -> None:
@@ -176,7 +180,9 @@ def test_every_table_that_names_a_learner_is_emptied_by_a_deletion(database: Dat
                 assert session.execute(select(table.c.learner_id)).scalars().all() == ["ada"], table.name
     with database.erasing() as session:
         store.delete(session, "ada")
-    assert {name for name, count in rows_by_table(database).items() if count} == {"probes"}
+    assert {name for name, count in rows_by_table(database).items() if count} == {"probes", "runs"}
+    with database.reading() as session:  # A run stays, for others may have its link; whose it was is forgotten.
+        assert session.execute(select(runs.c.asked_by)).scalars().all() == [None]
 
 
 @pytest.mark.parametrize("version", [(3, 40, 1), (3, 51, 3)], ids=["rollback journal", "write-ahead log"])

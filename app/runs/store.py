@@ -1,0 +1,257 @@
+"""Runs as they are stored, read back: one run, a learner's runs, the order of the queue, figures for /metrics. No writing."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, func, select
+from sqlalchemy.orm import Session
+
+from app.errors import RunNotFound
+from app.runs import sharing
+from app.tables import run_requests, runs, workers
+from kernels.spec import Environment, RunReport, RunSpec, report_from_json, spec_from_json
+
+# A worker that lives shows itself every few seconds; one not seen for this long is away.
+AWAY_SECONDS = 20.0
+
+
+class State(StrEnum):
+    """Where a run stands. The last four are final: a run never leaves them."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    TIMED_OUT = "timed_out"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_final(self) -> bool:
+        return self not in (State.QUEUED, State.RUNNING)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a running run is. An experiment is measured twice, in fp32 and in fp64; `repetition` counts readings from 1."""
+
+    phase: str
+    experiments: int
+    experiment: int = 0
+    strategy: str = ""
+    dtype: str = ""
+    repetition: int = 0
+    repetitions: int = 0
+
+    @property
+    def fraction(self) -> float:
+        """From 0 to 1, for a progress bar: it only grows while a run goes on."""
+        if self.phase not in ("warming up", "measuring"):
+            return 0.0
+        within = (self.repetition / (self.repetitions + 1)) if self.repetitions else 0.0
+        return (2 * self.experiment + (self.dtype == "fp64") + within) / (2 * self.experiments)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a run ended without a result, in plain words; `rank` is None where no single rank is to blame."""
+
+    message: str
+    rank: int | None = None
+    exit: str = ""
+    phase: str = ""
+    log_tail: str = ""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run as it stands now. `results` are rows of the schema that /api carries; empty unless it is done."""
+
+    id: str
+    number: int
+    spec: RunSpec
+    state: State
+    asked_by: str | None
+    cancel_requested: bool
+    progress: Progress | None
+    results: tuple[Mapping[str, Any], ...]
+    failure: Failure | None
+    asked_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    losses: int
+    seconds: Mapping[str, float]  # by phase: queued, launching, warming_up, measuring; those that are known
+    raw_report: Mapping[str, Any] | None
+
+    @property
+    def report(self) -> RunReport | None:
+        """All that the launch brought back, with time lines and memory; None unless it is done."""
+        return None if self.raw_report is None else report_from_json(self.raw_report)
+
+    @property
+    def environment(self) -> Environment | None:
+        """Where and with what it was measured; None unless it is done."""
+        return None if self.raw_report is None else Environment(**self.raw_report["environment"])
+
+    def age_seconds(self, now: datetime) -> float | None:
+        """How long ago it ended."""
+        return None if self.ended_at is None else max(0.0, (now - self.ended_at).total_seconds())
+
+
+SECONDS = ("queued", "launching", "warming_up", "measuring")
+
+
+def run_of(row: Row[Any]) -> Run:
+    """A row of the table as a Run."""
+    spec, state = spec_from_json(row.spec), State(row.state)
+    progress = Progress("launching", len(spec.experiments)) if state is State.RUNNING else None
+    return Run(
+        id=row.id,
+        number=row.number,
+        spec=spec,
+        state=state,
+        asked_by=row.asked_by,
+        cancel_requested=row.cancel_requested,
+        progress=progress if row.progress is None else Progress(**row.progress),
+        results=tuple(row.results or ()),
+        failure=None if row.failure is None else Failure(**row.failure),
+        asked_at=row.asked_at,
+        started_at=row.started_at,
+        ended_at=row.ended_at,
+        losses=row.losses,
+        seconds={name: value for name in SECONDS if (value := getattr(row, f"{name}_seconds")) is not None},
+        raw_report=row.report,
+    )
+
+
+def get(session: Session, run_id: str) -> Run:
+    """The run of this id. Raises RunNotFound."""
+    row = session.execute(select(runs).where(runs.c.id == run_id)).one_or_none()
+    if row is None:
+        raise RunNotFound(run_id)
+    return run_of(row)
+
+
+def recent(session: Session, learner_id: str, limit: int = 20) -> list[Run]:
+    """Runs this learner asked for or joined, the latest first."""
+    mine = select(runs).join(run_requests, run_requests.c.run_id == runs.c.id).where(run_requests.c.learner_id == learner_id)
+    return [run_of(row) for row in session.execute(mine.order_by(run_requests.c.asked_at.desc()).limit(limit))]
+
+
+def earlier(session: Session, spec: RunSpec) -> Run | None:
+    """The latest run that measured the same with what the workers measure with now; one without a verdict proves nothing."""
+    current = current_versions(session)
+    if current is None:
+        return None
+    same = (runs.c.spec_key == sharing.spec_key(spec), runs.c.versions == current, runs.c.repeatable)
+    return _latest(session, *same)
+
+
+def alive(session: Session, spec: RunSpec) -> Run | None:
+    """The run under way that measures the same, which whoever asks now would join."""
+    return _latest(session, *same_and_alive(spec))
+
+
+def same_and_alive(spec: RunSpec) -> tuple[ColumnElement[bool], ...]:
+    """True of the one run under way that measures the same."""
+    return (runs.c.spec_key == sharing.spec_key(spec), runs.c.state.in_(ALIVE), ~runs.c.cancel_requested)
+
+
+ALIVE = (State.QUEUED.value, State.RUNNING.value)
+
+
+def _latest(session: Session, *conditions: ColumnElement[bool]) -> Run | None:
+    row = session.execute(select(runs).where(*conditions).order_by(runs.c.number.desc()).limit(1)).one_or_none()
+    return None if row is None else run_of(row)
+
+
+def current_versions(session: Session) -> str | None:
+    """What the worker measures with that was seen last; None before the first one."""
+    return session.execute(select(workers.c.versions).order_by(workers.c.seen_at.desc()).limit(1)).scalar_one_or_none()
+
+
+def worker_away_since(session: Session, now: datetime) -> datetime | None:
+    """Since when no worker has shown itself; None while one is there. Long ago, if there never was one."""
+    seen = session.execute(select(func.max(workers.c.seen_at))).scalar_one()
+    if seen is None:
+        return datetime.fromtimestamp(0, UTC)
+    return None if now - seen < timedelta(seconds=AWAY_SECONDS) else seen
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A queued run, as far as its turn depends on it."""
+
+    number: int
+    asked_by: str | None
+
+
+def service_order(waiting: Iterable[Waiting], last_served: Mapping[str, datetime]) -> list[int]:
+    """Numbers of the queued runs in the order of their turns: learners take turns, whoever was served longest ago first.
+
+    So one learner with fifty runs holds nobody up for more than one of them. Runs of one learner keep their order. A run
+    whose learner's data was deleted stands for a learner of its own.
+    """
+    turns: defaultdict[str | int, int] = defaultdict(int)
+    order = []
+    for run in sorted(waiting, key=lambda run: run.number):
+        whose = run.number if run.asked_by is None else run.asked_by
+        served = last_served.get(run.asked_by) if run.asked_by is not None else None
+        order.append((turns[whose], served is not None, served.timestamp() if served else 0.0, run.number))
+        turns[whose] += 1
+    return [number for *_, number in sorted(order)]
+
+
+def queue_order(session: Session) -> list[int]:
+    """Numbers of all queued runs, the next one first."""
+    queued = session.execute(select(runs.c.number, runs.c.asked_by).where(runs.c.state == State.QUEUED))
+    waiting = [Waiting(row.number, row.asked_by) for row in queued]
+    learners = {run.asked_by for run in waiting if run.asked_by is not None}
+    if len(waiting) < 2:
+        return [run.number for run in waiting]
+    served = session.execute(
+        select(runs.c.asked_by, func.max(runs.c.started_at).label("at"))
+        .where(runs.c.asked_by.in_(learners), runs.c.started_at.is_not(None))
+        .group_by(runs.c.asked_by)
+    )
+    return service_order(waiting, {row.asked_by: row.at for row in served})
+
+
+def position(session: Session, run: Run) -> int:
+    """Place in the queue: 1 is next; 0 for a run that does not wait."""
+    order = queue_order(session) if run.state is State.QUEUED else []
+    return order.index(run.number) + 1 if run.number in order else 0
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What /metrics tells of runs: how many are in each state, and by phase how many seconds how many runs took in all."""
+
+    by_state: Mapping[State, int]
+    seconds: Mapping[str, float]
+    counts: Mapping[str, int]
+    losses: int
+
+    @property
+    def queue_depth(self) -> int:
+        return self.by_state[State.QUEUED]
+
+
+def figures(session: Session) -> Figures:
+    """Counted over all runs there ever were."""
+    counted = session.execute(select(runs.c.state, func.count().label("runs")).group_by(runs.c.state))
+    states: dict[str, int] = {row.state: row.runs for row in counted}
+    columns = [runs.c[f"{name}_seconds"] for name in SECONDS]
+    totals = session.execute(select(*map(func.sum, columns), *map(func.count, columns), func.sum(runs.c.losses))).one()
+    phases = len(SECONDS)
+    return Figures(
+        by_state={state: states.get(state.value, 0) for state in State},
+        seconds=dict(zip(SECONDS, (float(value or 0) for value in totals[:phases]), strict=True)),
+        counts=dict(zip(SECONDS, totals[phases : 2 * phases], strict=True)),
+        losses=totals[-1] or 0,
+    )
