@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import faulthandler
 import json
+import multiprocessing
 import os
 import select
 import signal
@@ -17,6 +18,7 @@ import tempfile
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, NoReturn
@@ -147,7 +149,7 @@ def _launch_ranks(launch: Launch) -> None:
         logs_specs=DefaultLogsSpecs(log_dir=str(folder)),
         shutdown_timeout=SHUTDOWN_SECONDS,
     )
-    elastic_launch(config, run_rank)(launch, os.getpid())
+    elastic_launch(config, run_rank)(launch, os.getpid(), multiprocessing.get_context("fork").Barrier(spec.P))
 
 
 def _tell_exits(launch: Launch) -> None:
@@ -176,13 +178,19 @@ def _tell_exits(launch: Launch) -> None:
     signal.siginterrupt(signal.SIGCHLD, False)
 
 
-def run_rank(launch: Launch, agent_pid: int) -> None:
-    """The life of a rank: run the entry, hand over the report, say that it is finished."""
+def run_rank(launch: Launch, agent_pid: int, all_forked: Barrier) -> None:
+    """The life of a rank: run the entry, hand over the report, say that it is finished.
+
+    No rank talks to the store before the last one is forked. The store's server is a thread of the agent; one that is busy
+    during a fork may hold a lock that the child then waits for in vain. Seen twice in some 900 launches under load: the
+    last rank hung in the constructor of its store, the others waited for it until they timed out.
+    """
     rank = int(os.environ["RANK"])
     _settle(launch.rank_log(rank), agent_pid)
     os.nice(RANK_NICENESS)
     faulthandler.register(DUMP_SIGNAL, file=sys.stderr, all_threads=True)
     launch.tell("rank", rank=rank, pid=os.getpid(), started=processes.start_ticks(os.getpid()))
+    all_forked.wait(JOIN_SECONDS)
 
     def tell_phase(event: dict[str, Any]) -> None:
         launch.tell(**{"event": "phase", "rank": rank, **event})

@@ -41,6 +41,14 @@ def test_events_come_in_the_order_of_a_run(launcher: LocalLauncher) -> None:
         assert list(dict.fromkeys(phases)) == ["joining", "warming up", "measuring"]
 
 
+def test_no_rank_joins_before_the_last_one_is_forked(launcher: LocalLauncher) -> None:
+    """A fork beside a busy store could leave a rank waiting for a lock that nobody holds any more."""
+    events: list[str] = []
+    launcher.run(RunSpec(8, (Experiment("single"),)), on_event=lambda event: events.append(event.name))
+    assert events[:9] == ["started", *["rank"] * 8]
+    assert events[9] == "phase"
+
+
 def test_a_host_is_kept_for_the_next_run_and_keeps_nothing_of_the_last(launcher: LocalLauncher) -> None:
     launcher.run(SMALL)
     host = launcher.host_pid
