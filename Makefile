@@ -29,7 +29,7 @@ $(VENV)/.ready-$(TORCH): pyproject.toml constraints.txt | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/.ready-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[lab,dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[lab,dev,megatron]'
 	@touch $@ $(VENV)/.ready-lab
 
 static/vendor/.ready: app/assets.py | $(VENV)/.ready-$(TORCH)

@@ -50,7 +50,7 @@ Events = Callable[[dict[str, Any]], None]
 TORCH_DTYPES = {"fp32": torch.float32, "fp64": torch.float64}
 # Largest difference of a weight from the single process's, after some ten steps; weights are of the order of 1. Gradients
 # that travel in bf16 keep 8 significant bits.
-WEIGHTS_TOLERANCE = {"fp32": 1e-5, "fp64": 1e-12, "bf16": 1e-3}
+WEIGHTS_TOLERANCE = {"fp32": 1e-5, "fp64": 1e-12, "bf16": 1e-4}
 
 
 @dataclass
@@ -158,7 +158,8 @@ def _join(spec: RunSpec, events: Events) -> World:
     inherited = wire.socket_inodes()
     rank, local_rank = int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"])
     events({"event": "phase", "phase": "joining", "rank": rank})
-    timeout = timedelta(seconds=min(30.0, spec.time_limit_seconds))
+    # Longer than the run may take: in a hang, the ranks that wait for the stuck one must not be the first to fail.
+    timeout = timedelta(seconds=spec.time_limit_seconds + 30)
     store, rank, world_size = next(dist.rendezvous("env://", timeout=timeout))
     if world_size != spec.P:
         raise ValueError(f"the spec asks for P = {spec.P}, but {world_size} ranks were launched")

@@ -7,18 +7,44 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.errors import RunEnded
 from app.runs.launch import Event, Launcher
 from app.runs.results import Result, Verdict, compare
-from kernels.spec import COLLECTIVES, IMPLEMENTATIONS, STRATEGY_SPECS, Experiment, RunSpec, experiment_faults
+from kernels.spec import (
+    COLLECTIVES,
+    IMPLEMENTATIONS,
+    STRATEGY_SPECS,
+    Experiment,
+    OptionValue,
+    RunSpec,
+    experiment_faults,
+    is_installed,
+)
 
 LAYERS = range(1, 7)
 WIDTHS = (2, 4, 8, 16)
 TOKENS = (1, 3)
 MICRO_BATCHES = (1, 3)
+# Options beside the defaults, each at every shape (L, H, T) below; sequence parallelism needs tokens that many P divide.
+OPTIONS: Mapping[str, Sequence[Mapping[str, OptionValue]]] = {
+    "data_parallel": (
+        {"sync": "per_parameter"}, {"sync": "bucketed"}, {"sync": "bucketed", "bucket_bytes": 80},
+        {"accumulation": 3}, {"accumulation": 3, "sync_when": "every_micro_step"}, {"comm_dtype": "bf16"},
+        {"sync": "bucketed", "accumulation": 2, "sync_when": "every_micro_step", "comm_dtype": "bf16"},
+    ),
+    "ddp": (
+        {"bucket_bytes": 80}, {"accumulation": 3}, {"accumulation": 3, "sync_when": "every_micro_step"},
+        {"comm_dtype": "bf16"}, {"bucket_bytes": 80, "comm_dtype": "bf16", "accumulation": 2},
+    ),
+    "tensor_megatron": (
+        {"collectives": "ring"}, {"activations": "sequence_parallel"},
+        {"activations": "sequence_parallel", "collectives": "ring"},
+    ),
+}
+OPTION_SHAPES = ((2, 4, 4), (4, 8, 24), (5, 3, 1))
 # Buffer lengths for the collectives: shorter than any world, divided by some P and not by others, and one of several KB.
 LENGTHS = (3, 32, 1001)
 
@@ -42,8 +68,9 @@ class Cell:
 
 
 def grid(world_size: int) -> list[Experiment]:
-    """Every valid setting of every strategy on this many ranks."""
-    return [experiment for experiment in _all_settings() if not experiment_faults(world_size, experiment)]
+    """Every valid setting of every strategy on this many ranks, as far as this installation has what it needs."""
+    return [experiment for experiment in _all_settings()
+            if not experiment_faults(world_size, experiment) and is_installed(experiment.strategy)]
 
 
 def _all_settings() -> Iterator[Experiment]:
@@ -51,6 +78,11 @@ def _all_settings() -> Iterator[Experiment]:
         if name == "ring_all_reduce":
             yield from _collectives(name)
             continue
+        if name == "loss_reduction":  # its model and its batch are what they are
+            yield from (Experiment(name, options={"loss": loss}) for loss in ("sum", "mean"))
+            continue
+        for options in OPTIONS.get(name, ()):
+            yield from (Experiment(name, *shape, options=options) for shape in OPTION_SHAPES)
         for layers in LAYERS:
             for width in WIDTHS:
                 for tokens in TOKENS:
@@ -66,14 +98,16 @@ def _collectives(name: str) -> Iterator[Experiment]:
 
 
 def quick(cells: list[Experiment], seed: int, world_size: int) -> list[Experiment]:
-    """A part of the grid fixed by the seed, with every strategy that runs on this many ranks as often as room allows."""
+    """A part of the grid fixed by the seed: every strategy that runs on this many ranks as often as room allows, with options
+    and without."""
     draw = random.Random(f"{seed}/{world_size}")
     shuffled = draw.sample(cells, len(cells))
-    seen: Counter[str] = Counter()
+    seen: Counter[tuple[str, bool]] = Counter()
     turns: list[tuple[int, Experiment]] = []
-    for cell in shuffled:  # first one of each strategy, then a second one
-        turns.append((seen[cell.strategy], cell))
-        seen[cell.strategy] += 1
+    for cell in shuffled:  # first one of each kind, then a second one
+        kind = cell.strategy, bool(cell.options)
+        turns.append((seen[kind], cell))
+        seen[kind] += 1
     return [cell for _, cell in sorted(turns, key=lambda turn: turn[0])[:QUICK_CELLS]]
 
 
