@@ -122,7 +122,7 @@ def check(given: argparse.Namespace) -> int:
 
 def web(given: argparse.Namespace) -> int:
     """The web process alone."""
-    from app.web.serve import run_web
+    from app.serve import run_web
 
     run_web(_settings(given))
     return HELD

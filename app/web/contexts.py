@@ -92,7 +92,6 @@ class NextLesson:
 @dataclass(frozen=True)
 class LessonPage(Context):
     template: ClassVar[str] = "pages/lesson.html"
-    slug: str
     title: str
     question: str
     objectives: tuple[Markup, ...]

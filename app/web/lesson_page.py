@@ -77,7 +77,7 @@ def show_lesson(
     )
     rail = rail_view(site, lesson, before)
     page = contexts.LessonPage(
-        lesson.slug, lesson.title, lesson.question, _marked(lesson.objectives_html), _marked(lesson.out_of_scope_html),
+        lesson.title, lesson.question, _marked(lesson.objectives_html), _marked(lesson.out_of_scope_html),
         sections, rail.items, rail.number, rail.count, _next(site, lesson),
     )
     figures_fail = figure_pages.has_errors(request, lesson.figures)
