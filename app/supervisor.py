@@ -200,7 +200,7 @@ def _take_in_its_end(child: Child, status: int) -> int:
     if lived > STEADY_SECONDS:
         child.pause = FIRST_PAUSE_SECONDS
     child.due = time.monotonic() + child.pause
-    log.error("died and is started again", process=child.name, how=how, lived_seconds=round(lived, 1), pause_seconds=child.pause)
+    log.error("died and is started again", process=child.name, how=how, lived_seconds=round(lived, 1), pause=child.pause)
     child.pause = min(2 * child.pause, LONGEST_PAUSE_SECONDS)
     return 0
 
