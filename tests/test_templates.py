@@ -45,12 +45,12 @@ def _set_in(environment: jinja2.Environment, source: str) -> set[str]:
     return {name.name for name in tree.find_all(jinja2.nodes.Name) if name.ctx in ("store", "param")}
 
 
-@pytest.mark.parametrize("context", contexts(), ids=lambda context: context.__name__)
-def test_a_context_is_exactly_what_its_template_uses(web_app: FastAPI, context: type[Context]) -> None:
+@pytest.mark.parametrize("kind", contexts(), ids=lambda kind: kind.__name__)
+def test_a_context_is_exactly_what_its_template_uses(web_app: FastAPI, kind: type[Context]) -> None:
     environment = web_app.state.site.environment
-    fields = {field.name for field in dataclasses.fields(context)}
-    used = used_variables(environment, context.template)
-    dynamic = context.template.startswith("figures/")  # includes its figure's own templates by name
+    fields = {field.name for field in dataclasses.fields(kind)}
+    used = used_variables(environment, kind.template)
+    dynamic = kind.template.startswith("figures/")  # includes its figure's own templates by name
     assert used - SHELL <= fields, "the template reads what its dataclass does not have"
     assert dynamic or fields <= used, "the dataclass carries what its template never reads"
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from app.errors import StorageRefused
@@ -16,7 +15,7 @@ from tests.web.sites import LESSON, make_app
 HTMX = {"HX-Request": "true"}
 
 
-@pytest.fixture()
+@pytest.fixture
 def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
     """A site whose /me fails in a way that nobody foresaw."""
 
@@ -29,7 +28,7 @@ def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClie
     app.state.site.database.close()
 
 
-@pytest.fixture()
+@pytest.fixture
 def full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
     """A site whose database takes nothing."""
 

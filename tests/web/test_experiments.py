@@ -23,18 +23,26 @@ def volume(by_rank: list[float] | None, total: float, mean: float) -> dict[str, 
             "total_bytes": total * 4, "dtype": "fp32"}
 
 
-def report(strategy: str, taught: list[float], exact: list[float], payload: list[int] | None, verdict: str = "equal") -> dict[str, Any]:
-    """Elements by rank as stated and as predicted for the backend, bytes by rank as measured; rank r sends to r + 1."""
+def measured(payload: list[int] | None) -> dict[str, Any]:
+    """Ten bytes on the wire for each of payload; rank r sends to rank r + 1."""
+    matrix, wire = None, None
+    if payload is not None:
+        size = len(payload)
+        matrix = [[sent * (receiver == (rank + 1) % size) for receiver in range(size)] for rank, sent in enumerate(payload)]
+        wire = [sent * 10 for sent in payload]
+    return {"payload_bytes_by_rank": payload, "wire_bytes_by_rank": wire, "matrix": matrix, "agreeing": 3, "repetitions": 3}
+
+
+def report(
+    strategy: str, taught: list[float], exact: list[float], payload: list[int] | None, verdict: str = "equal"
+) -> dict[str, Any]:
+    """Elements by rank as stated and as predicted for the backend, bytes by rank as measured."""
     size = len(exact)
     active = [count for count in exact if count] or [0]
-    matrix = None
-    if payload is not None:
-        matrix = [[sent if receiver == (rank + 1) % size else 0 for receiver in range(size)] for rank, sent in enumerate(payload)]
     return {
         "strategy": strategy, "spec": {"P": size}, "predicted": volume(taught, sum(taught), sum(taught) / size),
         "backend_predicted": volume(exact, sum(exact), sum(exact) / len(active)),
-        "measured": {"payload_bytes_by_rank": payload, "wire_bytes_by_rank": None if payload is None else [sent * 10 for sent in payload],
-                     "matrix": matrix, "agreeing": 3, "repetitions": 3},
+        "measured": measured(payload),
         "verdict": verdict, "ideal_gap": {"bytes": int((sum(exact) - sum(taught)) * 4), "causes": []}, "explanation": "Why.",
         "environment": ENVIRONMENT,
     }
@@ -83,7 +91,7 @@ def test_an_idle_gpu_is_called_idle() -> None:
 def test_sockets_that_cannot_be_read_leave_no_bars_and_no_wire() -> None:
     view = result_view(UNREADABLE)
     assert (view.bars, view.matrix, view.wire, view.measured_total) == ((), (), None, "not measured")
-    assert line(UNREADABLE) == [("", "192"), ("equal", "192")]
+    assert line(UNREADABLE) == [("", "768"), ("equal", "768")]
 
 
 def test_the_matrix_shades_by_share_and_leaves_itself_empty() -> None:

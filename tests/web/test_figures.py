@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import fields
 from urllib.parse import urlencode
 
+import jinja2
 import pytest
 from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from jinja2 import meta
 
 from app.figures import FIGURES
 from app.figures.inputs import Field
+from app.web.figures import FigureEmbed, FigureFragment, FigureRefusal
+from app.web.render import TEMPLATE_DIR
 
 LESSON = "/lessons/split-three-ways"
 NUMBER = re.compile(r'<span class="n">([\d.,]+)</span>')
@@ -85,8 +90,8 @@ def test_a_bad_value_is_422_with_the_message_for_its_field_and_no_drawing(client
 
 def test_a_good_value_clears_every_message(client: TestClient) -> None:
     html = client.get("/figures/volume").text
-    fields = [field.name for field in FIGURES["volume"].fields if isinstance(field, Field)]
-    for name in ["volume", *(f"volume-{field}" for field in fields)]:
+    places = [field.name for field in FIGURES["volume"].fields if isinstance(field, Field)]
+    for name in ["volume", *(f"volume-{field}" for field in places)]:
         assert f'<p class="says" id="{name}-says" role="alert" hx-swap-oob="true"></p>' in html
 
 
@@ -149,7 +154,7 @@ def test_what_moves_is_well_formed_and_holds_all_three_strategies(client: TestCl
 
 def test_the_table_follows_the_drawing(client: TestClient) -> None:
     html = client.get("/figures/volume?P=8&strategy=tensor_parallel").text
-    table = html[html.index('id="volume-data"'):]
+    table = html[html.index('id="volume-table"'):]
     rows = [re.findall(r"<t[hd][^>]*>([^<]*)</t[hd]>", row) for row in re.findall(r"<tr.*?</tr>", table, re.DOTALL)]
     assert ["8", "56.0", "28.0; exactly 24 on 4 of 8 GPUs", "8.0"] in rows
     assert ["3", "32"] in rows
@@ -177,7 +182,7 @@ def test_a_lesson_with_a_bad_value_is_422_and_keeps_the_last_good_figure_beside_
 
 def test_each_form_carries_the_others_values(client: TestClient) -> None:
     html = client.get(f"{LESSON}?volume.P=8&what_moves.strategy=tensor_parallel").text
-    forms = {name: html[html.index(f'id="{name}-form"'):].split("</form>")[0] for name in FIGURES}
+    forms = {name: html[html.index(f'id="{name}-form"'):].split("</form>")[0] for name in ("volume", "what_moves")}
     assert '<input type="hidden" name="what_moves.strategy" value="tensor_parallel" data-other>' in forms["volume"]
     assert '<input type="hidden" name="volume.P" value="8" data-other>' in forms["what_moves"]
     assert 'type="hidden" name="volume.P"' not in forms["volume"]
@@ -187,3 +192,13 @@ def test_each_form_carries_the_others_values(client: TestClient) -> None:
 @given(query=pairs)
 def test_any_query_of_a_lesson_gives_200_or_422(client: TestClient, query: list[tuple[str, str]]) -> None:
     assert client.get(f"{LESSON}?{encoded(query)}").status_code in (200, 422)
+
+
+def test_each_context_holds_what_its_templates_use_and_nothing_else() -> None:
+    """Drawings are included under both: so the fields of the two that show one are read together."""
+    used: set[str] = set()
+    environment = jinja2.Environment(loader=jinja2.FileSystemLoader(TEMPLATE_DIR))
+    for template in (TEMPLATE_DIR / "figures").glob("*.html"):
+        used |= meta.find_undeclared_variables(environment.parse(template.read_text()))
+    given_names = {field.name for context in (FigureEmbed, FigureFragment, FigureRefusal) for field in fields(context)}
+    assert used - {"name", "draw"} == given_names

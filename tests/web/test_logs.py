@@ -15,7 +15,7 @@ from app.web.logs import configure_logs
 from tests.web.sites import LESSON
 
 
-@pytest.fixture()
+@pytest.fixture
 def written() -> Iterator[io.StringIO]:
     """Logs as the commands configure them, into memory; put back afterwards."""
     root, stream = logging.getLogger(), io.StringIO()

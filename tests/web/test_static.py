@@ -52,7 +52,7 @@ def test_fonts_in_a_style_sheet_carry_their_hash(client: TestClient) -> None:
         assert client.get(address).headers["cache-control"] == KEEP_A_YEAR
 
 
-@pytest.mark.parametrize("path", ["nothing.css", "../pyproject.toml", "vendor", "vendor/recipe.sha256", "%2e%2e/pyproject.toml", ""])
+@pytest.mark.parametrize("path", ["nothing.css", "../README.md", "%2e%2e/README.md", "vendor", "vendor/recipe.sha256", ""])
 def test_nothing_but_the_files_of_static_is_served(client: TestClient, path: str) -> None:
     assert client.get(f"/static/{path}").status_code == 404
 
