@@ -8,6 +8,7 @@ from app.theory.cards import (
     collectives,
     data_parallel,
     latency,
+    loss,
     pipeline_parallel,
     tensor_parallel,
     units,
@@ -25,4 +26,5 @@ CARDS: tuple[Formula, ...] = (
     + pipeline_parallel.CARDS
     + zero.CARDS
     + batch.CARDS
+    + loss.CARDS
 )

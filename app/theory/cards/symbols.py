@@ -52,6 +52,8 @@ _TABLE = (
     Symbol("second_mean", "\\bar{x}_2", "mean over the tokens of the second micro-batch", ""),
     Symbol("first_tokens", "n_1", "tokens of the first micro-batch", "tokens"),
     Symbol("second_tokens", "n_2", "tokens of the second micro-batch", "tokens"),
+    Symbol("first_token", "i_1", "the first of the tokens that are added up, counted from 1", ""),
+    Symbol("last_token", "i_2", "the last of them", ""),
     Symbol("gradient", "g_{\\text{sum}}", "gradient of the summed loss in one process with the whole batch", ""),
     Symbol("start", "G_0", "sequences of the first optimizer step", "sequences"),
     Symbol("increment", "\\Delta G", "sequences added each time the batch grows", "sequences"),
