@@ -1,0 +1,89 @@
+"""What the Dockerfile and compose.yaml promise, read without building: the guards of every container, and what is let in."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from app.settings import PREFIX, Settings
+from tests.image.build import ROOT, has_torch_wheel
+from tests.image.composition import flags, services
+
+SERVICES = services()
+DOCKERFILE = (ROOT / "Dockerfile").read_text()
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_every_container_is_guarded(name):
+    service = SERVICES[name]
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert [path.partition(":")[0] for path in service["tmpfs"]] == ["/tmp"]
+    assert service["mem_limit"]
+    assert service["pids_limit"] <= 1024
+    assert service["restart"] == "unless-stopped"
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_every_key_of_a_service_is_tested_or_known_not_to_be(name):
+    assert "--read-only" in flags(SERVICES[name])
+
+
+def test_a_key_that_nobody_has_translated_is_an_error():
+    with pytest.raises(KeyError, match="privileged"):
+        flags({"privileged": True})
+
+
+def test_pages_are_published_on_loopback_alone_until_somebody_says_otherwise():
+    assert SERVICES["web"]["ports"] == ["127.0.0.1:8000:8000"]
+    assert not any("ports" in SERVICES[name] for name in SERVICES if name != "web")
+
+
+@pytest.mark.parametrize("name", ["worker", "worker-gpu"])
+def test_a_worker_has_neither_network_nor_secret(name):
+    assert SERVICES[name]["network_mode"] == "none"
+    assert "networks" not in SERVICES[name]
+    assert SERVICES[name]["volumes"] == ["data:/data"]
+
+
+def test_gpus_and_shared_memory_come_with_the_profile_and_only_there():
+    gpu = SERVICES["worker-gpu"]
+    assert gpu["profiles"] == ["gpu"]
+    [device] = gpu["deploy"]["resources"]["reservations"]["devices"]
+    assert device == {"driver": "nvidia", "count": "all", "capabilities": ["gpu"]}
+    assert gpu["shm_size"] == "2g"
+    assert gpu["build"]["args"] == {"TORCH": "cuda"}
+    assert not any("profiles" in SERVICES[name] for name in ("web", "worker"))
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_every_setting_passed_on_exists(name):
+    passed = {key for key in SERVICES[name]["environment"] if key.startswith(PREFIX)}
+    assert passed <= {PREFIX + field.upper() for field in Settings.model_fields}
+
+
+def test_settings_accept_the_defaults_of_compose(monkeypatch):
+    for key, value in SERVICES["web"]["environment"].items():
+        monkeypatch.setenv(key, str(value or ""))
+    settings = Settings.load()
+    assert settings.trusted_proxies == ()
+    assert settings.frame_ancestors == ("'none'",)
+
+
+def test_the_build_sees_what_the_image_holds_and_nothing_else():
+    lines = (ROOT / ".dockerignore").read_text().splitlines()
+    rules = [line for line in lines if line and not line.startswith("#")]
+    assert rules[0] == "*"
+    let_in = {rule[1:] for rule in rules if rule.startswith("!")}
+    copied = {source.partition("/")[0] for line in re.findall(r"^COPY (?!--from)(.+)$", DOCKERFILE, re.MULTILINE)
+              for source in line.split()[:-1]}
+    assert let_in == copied
+
+
+def test_wheels_on_disk_spare_the_index_of_torch_builds(tmp_path):
+    assert not has_torch_wheel("")
+    assert not has_torch_wheel(f"https://example.org/wheels {tmp_path}")
+    (tmp_path / "torch-2.13.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl").touch()
+    assert has_torch_wheel(f"https://example.org/wheels {tmp_path}")
