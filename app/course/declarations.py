@@ -10,7 +10,7 @@ from pathlib import Path
 from app.course.compose import Composer
 from app.course.draft import Draft
 from app.course.expression import Value
-from app.course.model import AXES, Experiment, Prediction, PredictionOption, Source
+from app.course.model import AXES, Experiment, Prediction, PredictionOption, Source, is_report_of
 from app.course.numerals import typed_numerals
 from app.course.yaml_file import Fields
 from kernels import spec
@@ -152,8 +152,8 @@ def _recorded(fields: Fields, folder: Path, strategies: tuple[spec.Experiment, .
     if not isinstance(reports, list) or not all(isinstance(report, dict) for report in reports):
         fields.fault("recorded", f"{path.name} is no list of reports.", "Record it again from a real run.")
         return ()
-    absent = [one.strategy for one in strategies if one.strategy not in [report.get("strategy") for report in reports]]
+    absent = [one.strategy for one in strategies if not any(is_report_of(report, one) for report in reports)]
     if absent:
-        fields.fault("recorded", f"{path.name} has no report of {', '.join(absent)}.",
+        fields.fault("recorded", f"{path.name} has no report of {', '.join(absent)} at the values and options given here.",
                      "Record all strategies of the experiment in one run.")
     return tuple(reports)

@@ -109,8 +109,30 @@ class Experiment:
     strategies: tuple[spec.Experiment, ...]
     recorded: tuple[Mapping[str, object], ...] = ()
 
-    def recorded_report(self, strategy: str) -> Mapping[str, object] | None:
-        return next((report for report in self.recorded if report.get("strategy") == strategy), None)
+    def recorded_report(self, run: spec.Experiment) -> Mapping[str, object] | None:
+        """The recorded report of this run: the same strategy at the same values and options."""
+        return next((report for report in self.recorded if is_report_of(report, run)), None)
+
+    def title_of(self, run: spec.Experiment) -> str:
+        """The strategy's title and, where the experiment runs it more than once, the options that set this run apart."""
+        rivals = [other for other in self.strategies if other.strategy == run.strategy]
+        strategy = spec.STRATEGY_SPECS[run.strategy]
+        apart = [option.name for option in strategy.options if len({other.option(option.name) for other in rivals}) > 1]
+        return ", ".join([strategy.title, *(_in_words(name, run.option(name)) for name in apart)])
+
+
+def is_report_of(report: Mapping[str, object], run: spec.Experiment) -> bool:
+    """Whether a recorded report is of this run."""
+    recorded = report.get("spec")
+    if report.get("strategy") != run.strategy or not isinstance(recorded, Mapping):
+        return False
+    numbers = all(recorded.get(name) == getattr(run, name) for name in ("L", "H", "T", "m"))
+    return numbers and recorded.get("options", {}) == dict(run.options)
+
+
+def _in_words(name: str, value: spec.OptionValue) -> str:
+    """every_micro_step -> every micro step; accumulation, 4 -> accumulation 4."""
+    return value.replace("_", " ") if isinstance(value, str) else f"{name.replace('_', ' ')} {value}"
 
 
 @dataclass(frozen=True)

@@ -22,15 +22,13 @@ RANK_GAP = "\N{NO-BREAK SPACE}\N{NO-BREAK SPACE}"
 
 def experiment_view(experiment: Experiment, runs: bool) -> contexts.Experiment:
     """Results in the order of the lesson, from the run that ships with it."""
-    reports: list[Report] = [
-        report for run in experiment.strategies if (report := experiment.recorded_report(run.strategy)) is not None
-    ]
+    recorded = [(run, report) for run in experiment.strategies if (report := experiment.recorded_report(run)) is not None]
     return contexts.Experiment(
         id=experiment.id,
         title=experiment.title,
         text_html=Markup(experiment.text_html),
-        results=tuple(result_view(report) for report in reports),
-        recorded=recorded_sentence(reports[0]["environment"]) if reports else "",
+        results=tuple(result_view(report, experiment.title_of(run)) for run, report in recorded),
+        recorded=recorded_sentence(recorded[0][1]) if recorded else "",
         runs=runs,
         commands=tuple(command(experiment.P, run) for run in experiment.strategies),
         size=experiment.P,
@@ -42,11 +40,13 @@ def command(world_size: int, run: spec.Experiment) -> str:
     numbers = [f"-P {world_size}", f"-L {run.L}", f"-H {run.H}", f"-T {run.T}"]
     if spec.STRATEGY_SPECS[run.strategy].uses_micro_batches:
         numbers.append(f"-m {run.m}")
-    return " ".join(["worldsize measure", run.strategy, *numbers])
+    options = [f"--{name} {value}" for name, value in run.options.items()]
+    return " ".join(["worldsize measure", run.strategy, *numbers, *options])
 
 
-def recorded_sentence(environment: Mapping[str, Any]) -> str:
+def recorded_sentence(report: Report) -> str:
     """When and on what the run took place."""
+    environment = report["environment"]
     day = datetime.fromisoformat(environment["started_at"])
     cores = f"{environment['cpu_count']} CPU cores" if environment["cpu_count"] != 1 else "one CPU core"
     gpus = f" and {environment['gpu_count']} GPUs" if environment["gpu_count"] else ""
@@ -54,14 +54,14 @@ def recorded_sentence(environment: Mapping[str, Any]) -> str:
             f"{environment['backend']} over {environment['transport']}, Python {environment['python']}.")
 
 
-def result_view(report: Report) -> contexts.StrategyResult:
+def result_view(report: Report, title: str = "") -> contexts.StrategyResult:
     strategy = spec.STRATEGY_SPECS[report["strategy"]]
     measured = report["measured"]
     payload = measured["payload_bytes_by_rank"]
     total = None if payload is None else sum(payload)
     return contexts.StrategyResult(
         strategy=strategy.name,
-        title=strategy.title,
+        title=title or strategy.title,
         axis="" if strategy.axis == "none" else strategy.axis,
         finding=_finding(report),
         explanation=report["explanation"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 from tests.course.conftest import SLUG, Content
 
@@ -62,14 +63,19 @@ def test_a_slug_of_both_directories_is_a_fault_that_names_both(
     assert f"taken by {content.path('course.yaml')}:2" in faults[0].message
 
 
-def test_a_recorded_run_is_there_for_its_strategies(content: Content) -> None:
-    content.write("recorded.json", json.dumps([{"strategy": "data_parallel", "verdict": "equal"}]))
+def test_a_recorded_run_is_there_for_its_strategies_at_their_values(content: Content) -> None:
+    values = {"P": 2, "L": 1, "H": 4, "T": 1, "m": 1, "options": {}}
+    recorded = {"strategy": "data_parallel", "spec": values, "verdict": "equal"}
+    content.write("recorded.json", json.dumps([recorded]))
 
     course, faults = content.read()
 
     assert faults == []
     experiment = course.lessons[0].find_experiment("count-it")
     assert experiment is not None
-    assert experiment.recorded_report("data_parallel") == {"strategy": "data_parallel", "verdict": "equal"}
-    assert experiment.recorded_report("single") is None
+    run = experiment.strategies[0]
+    assert experiment.recorded_report(run) == recorded
+    assert experiment.recorded_report(replace(run, L=2)) is None
+    assert experiment.recorded_report(replace(run, options={"sync": "per_parameter"})) is None
+    assert experiment.title_of(run) == "Data parallel"
     assert (experiment.P, experiment.strategies[0].L, experiment.strategies[0].H) == (2, 1, 4)

@@ -40,7 +40,8 @@ def report(
     size = len(exact)
     active = [count for count in exact if count] or [0]
     return {
-        "strategy": strategy, "spec": {"P": size}, "predicted": volume(taught, sum(taught), sum(taught) / size),
+        "strategy": strategy, "spec": {"P": size, **spec.to_json(spec.Experiment(strategy))},
+        "predicted": volume(taught, sum(taught), sum(taught) / size),
         "backend_predicted": volume(exact, sum(exact), sum(exact) / len(active)),
         "measured": measured(payload),
         "verdict": verdict, "ideal_gap": {"bytes": int((sum(exact) - sum(taught)) * 4), "causes": []}, "explanation": "Why.",
@@ -110,6 +111,7 @@ def test_the_wire_is_payload_and_protocol() -> None:
 @pytest.mark.parametrize(("run", "expected"), [
     (spec.Experiment("data_parallel"), "worldsize measure data_parallel -P 4 -L 2 -H 4 -T 1"),
     (spec.Experiment("pipeline_gpipe", m=3), "worldsize measure pipeline_gpipe -P 4 -L 2 -H 4 -T 1 -m 3"),
+    (spec.Experiment("ddp", options={"accumulation": 2}), "worldsize measure ddp -P 4 -L 2 -H 4 -T 1 --accumulation 2"),
 ])
 def test_the_command_repeats_the_measurement(run: spec.Experiment, expected: str) -> None:
     assert command(4, run) == expected
@@ -126,6 +128,18 @@ def test_a_recorded_run_says_when_and_where_and_that_it_was_not_here(web_app: Fa
     assert "nothing was measured on this server" in html
     assert html.count('class="verdict"') == 3
     assert html.count(" checked") == 1
+
+
+def test_runs_of_one_strategy_are_told_apart_by_what_sets_them_apart(web_app: FastAPI) -> None:
+    once = spec.Experiment("ddp", options={"accumulation": 4, "sync_when": "once"})
+    always = spec.Experiment("ddp", options={"accumulation": 4, "sync_when": "every_micro_step"})
+    other = spec.Experiment("data_parallel", options={"accumulation": 4})
+    recorded = tuple(
+        {**EQUAL, "strategy": run.strategy, "spec": {"P": 4, **spec.to_json(run)}} for run in (other, always, once)
+    )
+    view = experiment_view(Experiment("syncs", "Syncs", "Counted.", None, 4, (once, always, other), recorded), runs=True)
+    assert [result.title for result in view.results] == [
+        "Data parallel (DDP), once", "Data parallel (DDP), every micro step", "Data parallel"]
 
 
 def test_without_a_recorded_run_the_commands_still_stand_there(web_app: FastAPI) -> None:
