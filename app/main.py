@@ -30,8 +30,12 @@ ROUTERS = (course_map, lessons, figures, checkpoints, predictions, learner, them
 
 
 def create_app(settings: Settings, *, docs: bool = False) -> FastAPI:
-    """Opens everything once and refuses to start on a fault. `docs` shows /docs and /openapi.json."""
-    app = FastAPI(title="World Size", middleware=middleware(settings), openapi_url="/openapi.json" if docs else None)
+    """Opens everything once and refuses to start on a fault. `docs` serves /openapi.json.
+
+    There is no /docs page: it would need scripts from another site, which the security policy forbids.
+    """
+    app = FastAPI(title="World Size", middleware=middleware(settings), docs_url=None, redoc_url=None,
+                  openapi_url="/openapi.json" if docs else None)
     app.state.site = open_site(settings)
     add_error_pages(app)
     for room in ROUTERS:

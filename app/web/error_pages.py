@@ -37,6 +37,7 @@ OTHER_SITE = Trouble(403, "This form came from another site", "Nothing was chang
 BROKEN = Trouble(500, "Something broke on our side", "Your earlier answers are safe. Go back and try again.", ours=True)
 NO_STORAGE = Trouble(503, "Nothing can be stored right now",
                      "An answer sent just now was not kept and cost no try. Send it again in a few minutes.", ours=True)
+TWO_SHAPES = {"Vary": "HX-Request"}  # one address, a page or a notice
 WORDS = {
     403: OTHER_SITE, 404: NO_PAGE, 413: TOO_LARGE,
     400: Trouble(400, "This request cannot be read", "It arrived damaged. Go back and send it once more."),
@@ -52,10 +53,10 @@ def answer(request: Request, trouble: Trouble) -> Response:
         return JSONResponse(body, trouble.status, headers={"Cache-Control": "no-store"})
     if is_htmx(request):
         notice = contexts.ErrorNotice(trouble.title, _sentence(trouble), identity)
-        return render(request, notice, trouble.status, {"HX-Retarget": "#notice", "HX-Reswap": "innerHTML"})
+        return render(request, notice, trouble.status, {**TWO_SHAPES, "HX-Retarget": "#notice", "HX-Reswap": "innerHTML"})
     rows = course_map.rows(request.app.state.site.course, {}) if trouble.status == 404 else ()
     page = contexts.ErrorPage(trouble.status, trouble.title, trouble.message, trouble.fields, identity, rows)
-    return render(request, page, trouble.status)
+    return render(request, page, trouble.status, TWO_SHAPES)
 
 
 def _sentence(trouble: Trouble) -> str:

@@ -1,0 +1,34 @@
+"""X-Forwarded headers count only when they come from a proxy that the settings name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from tests.web.sites import LESSON, make_app
+
+FORWARDED = {"X-Forwarded-Proto": "https", "X-Forwarded-For": "203.0.113.7"}
+PROXY, STRANGER = ("10.1.2.3", 50000), ("192.0.2.9", 50000)
+
+
+@pytest.fixture(scope="module")
+def behind_proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FastAPI]:
+    app = make_app(tmp_path_factory.mktemp("proxy"), trusted_proxies="10.0.0.0/8")
+    yield app
+    app.state.site.database.close()
+
+
+def cookie(app: FastAPI, peer: tuple[str, int]) -> str:
+    return TestClient(app, client=peer).get(LESSON, headers=FORWARDED).headers["set-cookie"]
+
+
+def test_a_trusted_proxy_says_that_the_visitor_came_by_https(behind_proxy: FastAPI) -> None:
+    assert cookie(behind_proxy, PROXY).startswith("__Host-learner=")
+
+
+def test_a_stranger_cannot_say_so(behind_proxy: FastAPI, web_app: FastAPI) -> None:
+    assert cookie(behind_proxy, STRANGER).startswith("learner=")
+    assert cookie(web_app, PROXY).startswith("learner=")
