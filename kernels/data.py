@@ -16,8 +16,8 @@ class Batch:
     target_TH: Tensor
 
     def part(self, first: int, count: int) -> Batch:
-        """Tokens first .. first + count - 1."""
-        return Batch(self.input_TH[first : first + count], self.target_TH[first : first + count])
+        """Tokens first .. first + count - 1, copied: what backward keeps of them is then counted as theirs alone."""
+        return Batch(self.input_TH[first : first + count].clone(), self.target_TH[first : first + count].clone())
 
     def to(self, device: torch.device) -> Batch:
         return Batch(self.input_TH.to(device), self.target_TH.to(device))
@@ -27,4 +27,4 @@ def global_batch(num_tokens: int, width: int, seed: int, dtype: torch.dtype) -> 
     """The batch of one optimizer step; every step sees the same one. Drawn in fp64, then rounded to `dtype`."""
     generator = torch.Generator().manual_seed(seed + 1)
     tokens = torch.randn(2, num_tokens, width, generator=generator, dtype=torch.float64).to(dtype)
-    return Batch(tokens[0], tokens[1])
+    return Batch(tokens[0].clone(), tokens[1].clone())

@@ -310,7 +310,7 @@ def _installation_faults(experiment: Experiment) -> list[Fault]:
 
 def _counting_faults(spec: RunSpec, experiment: Experiment) -> list[Fault]:
     """A buffer so long that payload could not be told from headers."""
-    elements, most = experiment.options.get("elements", 0), COUNTED_ELEMENTS_PER_RANK * spec.P
+    elements, most = experiment.options.get("elements", 0), COUNTED_ELEMENTS_PER_RANK * max(1, spec.P)
     if spec.purpose != "counting" or not isinstance(elements, int) or elements <= most:
         return []
     return [Fault("elements", elements, f"bytes can be counted exactly up to {most} elements on {spec.P} ranks; beyond, gloo "

@@ -25,6 +25,24 @@ def test_saved_bytes_are_the_inputs_of_the_layers_and_the_error_but_no_weights()
     assert saved_for_backward_bytes(step, layers.parameters()) == inputs + error
 
 
+def test_what_backward_has_let_go_of_is_not_held_twice() -> None:
+    """Forward and backward, twice in a step: the fullest moment is that of one of them."""
+    layers = model.stack(model.initial_weights(3, 8, seed=0, dtype=torch.float32))
+    tokens, target = torch.randn(5, 8), torch.randn(5, 8)
+
+    def one_after_the_other() -> None:
+        for _ in range(2):
+            model.squared_error(layers(tokens), target, 5).backward()
+
+    def both_forwards_first() -> None:
+        for loss in [model.squared_error(layers(tokens), target, 5) for _ in range(2)]:
+            loss.backward()
+
+    inputs, error = 3 * 5 * 8 * 4, 5 * 8 * 4
+    assert saved_for_backward_bytes(one_after_the_other, layers.parameters()) == inputs + error
+    assert saved_for_backward_bytes(both_forwards_first, layers.parameters()) == 2 * (inputs + error) - 5 * 8 * 4
+
+
 def test_a_report_lists_parameters_gradients_and_optimizer_state_apart() -> None:
     layer = nn.Linear(4, 4, bias=False)
     optimizer = torch.optim.Adam(layer.parameters())

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 import pytest
 import torch
 
-from kernels.ring import ring_all_reduce, ring_reduce_scatter
-from kernels.schedule import COLLECTIVE_PLANS, elements_sent
+from kernels.ring import execute, ring_all_reduce, ring_reduce_scatter
+from kernels.schedule import COLLECTIVE_PLANS, elements_sent, elements_sent_so_far
 from kernels.spec import COLLECTIVES, IMPLEMENTATIONS, Experiment, OptionValue
 from kernels.strategies import ring_all_reduce as strategy
 from tests.kernels.ranks import World, run_on_ranks
@@ -82,6 +82,36 @@ def test_by_hand_empty_chunks_are_not_sent() -> None:
 def test_the_library_is_asked_for_one_collective() -> None:
     calls = {collective: outcomes(4)[0][collective, "library", 8, "fp32"].calls for collective in COLLECTIVES}
     assert calls == {name: {"send" if name == "send_recv" else name: 1} for name in COLLECTIVES}
+
+
+def count_after_each_step(world: World) -> dict[tuple[str, int], list[int]]:
+    """Bytes that `comm` has counted before the first step and after each one."""
+    comm = world.comm()
+    assert comm is not None
+    counted: dict[tuple[str, int], list[int]] = {}
+    for collective, plan in COLLECTIVE_PLANS.items():
+        if collective == "all_to_all":  # not in place: its steps are exchanges of their own
+            continue
+        for length in LENGTHS:
+            world.calls.clear()
+            seen = counted[collective, length] = [0]
+            keep = partial(note_bytes, world, seen)
+            execute(plan(world.world_size), torch.ones(length), comm, after_step=keep)
+    return counted
+
+
+def note_bytes(world: World, seen: list[int], steps_done: int) -> None:
+    assert steps_done == len(seen)
+    seen.append(world.calls.payload_bytes)
+
+
+@each_world
+def test_after_each_step_the_kernel_has_sent_what_the_plan_counts_so_far(world_size: int) -> None:
+    by_rank = run_on_ranks(world_size, count_after_each_step)
+    for collective, length in by_rank[0]:
+        planned = elements_sent_so_far(COLLECTIVE_PLANS[collective](world_size), length)
+        kernel = zip(*(counted[collective, length] for counted in by_rank), strict=True)
+        assert [tuple(row) for row in kernel] == [tuple(4 * elements for elements in row) for row in planned]
 
 
 def keep_a_result(world: World) -> tuple[list[float], list[float], float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 
 import pytest
@@ -10,14 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernels.spec import (
+    COUNTED_ELEMENTS_PER_RANK,
     STRATEGY_SPECS,
     Choice,
     Experiment,
+    Requirement,
     RunSpec,
     add_experiment_arguments,
     experiment_arguments,
     experiment_faults,
     experiment_from_arguments,
+    is_installed,
     prediction_faults,
     run_faults,
     spec_from_json,
@@ -46,6 +50,13 @@ def test_the_first_choice_of_each_option_is_its_default(name: str) -> None:
     (4, Experiment("data_parallel", m=4), "m"),
     (4, Experiment("pipeline_torch", L=4, m=2, options={"schedule": "1f1b"}), "m"),
     (4, Experiment("nothing"), "strategy"),
+    (4, Experiment("data_parallel", options={"sync": "flat", "bucket_bytes": 64}), "bucket_bytes"),
+    (4, Experiment("ddp", options={"bucket_bytes": 3}), "bucket_bytes"),
+    (4, Experiment("ddp", options={"accumulation": 17}), "accumulation"),
+    (4, Experiment("ddp", options={"comm_dtype": "fp8"}), "comm_dtype"),
+    (4, Experiment("tensor_megatron", T=6, options={"activations": "sequence_parallel"}), "T"),
+    (8, Experiment("megatron_core"), "P"),
+    (3, Experiment("loss_reduction"), "P"),
     (4, Experiment("ring_all_reduce", options={"elements": -1}), "elements"),
     (4, Experiment("ring_all_reduce", options={"colour": "red"}), "colour"),
 ])
@@ -72,6 +83,33 @@ def test_a_smaller_installation_refuses_what_a_larger_one_runs() -> None:
     spec = RunSpec(4, (Experiment("single"),))
     assert run_faults(spec) == []
     assert [fault.field for fault in run_faults(spec, max_world_size=2)] == ["P"]
+
+
+def test_a_buffer_too_long_to_count_is_refused_unless_it_is_only_timed() -> None:
+    longest = COUNTED_ELEMENTS_PER_RANK * 2
+
+    def faults(elements: int, purpose: str) -> list[str]:
+        experiment = Experiment("ring_all_reduce", options={"elements": elements})
+        return [str(fault) for fault in run_faults(RunSpec(2, (experiment,), purpose=purpose))]
+
+    assert faults(longest, "counting") == faults(longest + 1, "timing") == []
+    [message] = faults(longest + 1, "counting")
+    assert message.startswith("elements = 524289: bytes can be counted exactly up to 524288 elements on 2 ranks")
+
+
+def test_a_strategy_whose_library_is_missing_says_which_extra_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    spec = RunSpec(2, (Experiment("megatron_core"),))
+    [fault] = run_faults(spec)
+    assert "install worldsize with its extra 'megatron'" in str(fault)
+    assert not is_installed("megatron_core")
+    assert is_installed("ddp")
+    assert prediction_faults(2, Experiment("megatron_core")) == []
+
+
+def test_a_requirement_inside_a_missing_package_is_missing() -> None:
+    assert not Requirement("no_such_package.inside", extra="lab").is_installed()
+    assert Requirement("json.decoder", extra="lab").is_installed()
 
 
 def test_predictions_reach_beyond_what_runs_here() -> None:
@@ -107,6 +145,7 @@ def test_json_with_an_unknown_key_is_refused() -> None:
 @pytest.mark.parametrize("experiment", [
     Experiment("pipeline_torch", L=3, H=8, T=2, m=4, options={"schedule": "1f1b"}),
     Experiment("ring_all_reduce", options={"collective": "broadcast", "elements": 7}),
+    Experiment("ddp", options={"bucket_bytes": 64, "accumulation": 4, "sync_when": "every_micro_step", "comm_dtype": "bf16"}),
 ])
 def test_typed_arguments_give_the_experiment_back(experiment: Experiment) -> None:
     parser = argparse.ArgumentParser()

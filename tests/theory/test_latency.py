@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.theory import latency
+from app.theory.latency import Point, fit_alpha_beta
 
 WORLDS = st.integers(3, 512)
 ALPHAS = st.floats(1e-6, 1e-3)
@@ -40,3 +42,65 @@ def test_a_tree_beats_a_ring_in_steps_between_many_nodes(nodes: int, local: int)
     ring = latency.nccl_ring_microseconds(nodes * local, nodes, base=1.0, hardware=1.0, overhead=1.0, network=10.0)
     tree = latency.nccl_tree_microseconds(nodes * local, nodes, base=1.0, hardware=1.0, network=10.0)
     assert tree <= ring
+
+
+SIZES = (1024, 4096, 16_384, 65_536, 262_144, 1_048_576, 2_097_152, 4_194_304)
+
+
+def measured(P: int, alpha: float, B: float, factors: tuple[float, ...] = (1.0,) * len(SIZES)) -> list[Point]:
+    times = [latency.ring_all_reduce_seconds(P, n, alpha, B) for n in SIZES]
+    return [Point(n, factor * seconds) for n, factor, seconds in zip(SIZES, factors, times, strict=True)]
+
+
+@given(P=st.integers(2, 64), alpha=st.floats(1e-5, 1e-3), B=st.floats(1e8, 1e10))
+def test_a_fit_finds_the_alpha_and_beta_that_made_the_times(P: int, alpha: float, B: float) -> None:
+    fit = fit_alpha_beta(P, measured(P, alpha, B))
+    assert math.isclose(fit.alpha_seconds, alpha, rel_tol=1e-5)
+    assert math.isclose(fit.bandwidth_bytes_per_second, B, rel_tol=1e-5)
+    assert all(abs(residual.share) < 1e-5 for residual in fit.residuals)
+
+
+@given(factors=st.tuples(*[st.floats(0.9, 1.1)] * len(SIZES)))
+def test_times_that_scatter_by_a_tenth_are_met_within_a_fifth(factors: tuple[float, ...]) -> None:
+    fit = fit_alpha_beta(4, measured(4, 1e-4, 1e9, factors))
+    assert [residual.point.n for residual in fit.residuals] == list(SIZES)
+    assert all(abs(residual.share) < 0.25 for residual in fit.residuals)
+    for residual in fit.residuals:
+        assert residual.seconds == residual.point.seconds - fit.seconds(residual.point.n)
+
+
+def test_no_other_alpha_or_beta_is_closer_in_relative_error() -> None:
+    fit = fit_alpha_beta(4, measured(4, 1e-4, 1e9, (1.3, 0.8, 1.1, 1.0, 0.9, 1.2, 0.7, 1.1)))
+
+    def error(alpha: float, B: float) -> float:
+        return sum((1 - latency.ring_all_reduce_seconds(4, one.point.n, alpha, B) / one.point.seconds) ** 2
+                   for one in fit.residuals)
+
+    best = error(fit.alpha_seconds, fit.bandwidth_bytes_per_second)
+    for nudge in (0.99, 1.01):
+        assert error(fit.alpha_seconds * nudge, fit.bandwidth_bytes_per_second) > best
+        assert error(fit.alpha_seconds, fit.bandwidth_bytes_per_second * nudge) > best
+
+
+@pytest.mark.parametrize(("P", "points", "message"), [
+    (1, [Point(8, 1.0), Point(16, 2.0)], "P = 1: must be a whole number, 2 or more"),
+    (4, [Point(8, 1.0), Point(8, 2.0)], "points = 2: give at least two different sizes"),
+    (4, [Point(8, 1.0), Point(16, 0.0)], "seconds = 0.0: must be a number above 0"),
+    (4, [Point(1024, 2.0), Point(4096, 1.0)], "no positive latency and bandwidth"),
+])
+def test_times_that_no_line_fits_are_refused(P: int, points: list[Point], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        fit_alpha_beta(P, points)
+
+
+def test_busbw_is_algbw_rescaled() -> None:
+    assert latency.algbw(10**9, 0.5) == 2e9
+    assert latency.busbw(4, 10**9, 0.5) == 3e9
+    assert latency.busbw(8, 10**9, 0.5) == 3.5e9
+
+
+@given(P=st.integers(2, 512), alpha=ALPHAS, B=BANDWIDTHS, n=st.integers(0, 10**9))
+def test_one_tree_without_overlap_is_never_faster_than_the_double_tree(P: int, alpha: float, B: float, n: int) -> None:
+    single = latency.single_tree_seconds(P, n, alpha, B)
+    assert single >= latency.double_tree_seconds(P, n, alpha, B) * (1 - 1e-12)
+    assert math.isclose(single, 2 * math.ceil(math.log2(P)) * (alpha + n / B))

@@ -9,15 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.runs.verify import OPTIONS
 from app.theory import CAUSE_TEXT, Cause, Prediction, predict
 from app.theory.units import BYTES_PER_ELEMENT
 from kernels import spec
 from kernels.spec import COLLECTIVES, IMPLEMENTATIONS, STRATEGY_SPECS, OptionValue
 
-CASES = [(name, {}) for name in STRATEGY_SPECS if name != "ring_all_reduce"] + [
-    ("ring_all_reduce", {"collective": collective, "implementation": implementation})
-    for collective in COLLECTIVES for implementation in IMPLEMENTATIONS
-]
+Options = dict[str, OptionValue]
+CASES: list[tuple[str, Options]] = [(name, {}) for name in STRATEGY_SPECS if name != "ring_all_reduce"]
+CASES += [("ring_all_reduce", {"collective": collective, "implementation": implementation})
+          for collective in COLLECTIVES for implementation in IMPLEMENTATIONS]
+CASES += [("ring_all_reduce", {"calls": 3}), *((name, dict(options)) for name, all_of in OPTIONS.items() for options in all_of)]
 EACH = pytest.mark.parametrize(("strategy", "options"), CASES, ids=[f"{name}{list(given.values())}" for name, given in CASES])
 SETTINGS = st.fixed_dictionaries({
     "P": st.integers(1, 40), "L": st.sampled_from([2, 4, 6, 8]), "H": st.integers(1, 40), "T": st.integers(1, 16),
@@ -147,6 +149,56 @@ def test_a_buffer_that_gloo_cuts_into_more_segments_is_known_in_total_only() -> 
     prediction = library("all_reduce", 2, elements=700_001)
     assert prediction.exact.total == 2 * 700_001
     assert (prediction.exact.by_rank, prediction.by_rank_known) == (None, False)
+
+
+@pytest.mark.parametrize("strategy", ["data_parallel", "ddp"])
+def test_four_micro_steps_cost_one_sync_or_four(strategy: str) -> None:
+    def total(**options: OptionValue) -> Fraction:
+        return predict(strategy, P=4, options={"accumulation": 4, **options}).exact.total
+
+    assert total() == total(sync_when="once") == 192
+    assert total(sync_when="every_micro_step") == 4 * 192
+
+
+def test_bf16_gradients_are_as_many_elements_of_another_type() -> None:
+    plain, compressed = (predict("ddp", P=4, options={"comm_dtype": dtype}) for dtype in ("fp32", "bf16"))
+    assert compressed.exact == plain.exact
+    assert (plain.dtype, compressed.dtype) == ("fp32", "bf16")
+
+
+@given(P=st.integers(2, 16), L=st.integers(1, 12), H=st.integers(1, 12), bucket_bytes=st.integers(4, 2000))
+def test_however_the_gradient_is_cut_in_pieces_the_total_stays(P: int, L: int, H: int, bucket_bytes: int) -> None:
+    totals = {predict("data_parallel", P=P, L=L, H=H, options=options).exact.total for options in (
+        {}, {"sync": "per_parameter"}, {"sync": "bucketed", "bucket_bytes": bucket_bytes})}
+    totals.add(predict("ddp", P=P, L=L, H=H, options={"bucket_bytes": bucket_bytes}).exact.total)
+    assert totals == {2 * (P - 1) * L * H * H}
+
+
+def test_a_parameter_at_a_time_is_cut_a_parameter_at_a_time() -> None:
+    """H = 2 on four ranks: 4 elements a layer are cut 6, 4, 6, 8; all 8 at once evenly."""
+    assert ranks(predict("data_parallel", P=4, L=2, H=2)) == [12, 12, 12, 12]
+    assert ranks(predict("data_parallel", P=4, L=2, H=2, options={"sync": "per_parameter"})) == [12, 8, 12, 16]
+
+
+@pytest.mark.parametrize(("collectives", "backend", "gap"), [("ring", "gloo", 1), ("library", "gloo", Fraction(3, 2)),
+                                                             ("library", "nccl", 1)])
+def test_sequence_parallelism_costs_half_as_much_again_where_a_reduce_scatter_is_an_all_reduce(
+        collectives: str, backend: str, gap: Fraction | int) -> None:
+    options: Options = {"activations": "sequence_parallel", "collectives": collectives}
+    prediction = predict("tensor_megatron", P=4, H=8, T=4, backend=backend, options=options)
+    assert prediction.taught == predict("tensor_megatron", P=4, H=8, T=4).taught
+    assert prediction.exact.total == gap * prediction.taught.total
+    assert (Cause.REDUCE_SCATTER_AS_ALL_REDUCE in prediction.causes) == (gap != 1)
+
+
+def test_megatron_core_is_predicted_as_our_pair() -> None:
+    assert predict("megatron_core", P=4).exact == predict("tensor_megatron", P=4).exact
+
+
+def test_a_collective_called_three_times_sends_three_times_as_much() -> None:
+    once, thrice = library("all_reduce", 3), library("all_reduce", 3, calls=3)
+    assert ranks(thrice) == [3 * sent for sent in ranks(once)]
+    assert thrice.taught.total == 3 * once.taught.total
 
 
 def test_nccl_is_held_to_the_ideal_total_only() -> None:

@@ -114,6 +114,32 @@ def test_micro_batches_undo_the_global_batch(b: int, A: int, d: int) -> None:
     assert A * d * batch.micro_batch_weight(A, d) == 1
 
 
+def test_a_mean_of_means_weighs_ten_tokens_like_a_hundred() -> None:
+    assert batch.token_weight_ratio(10, 100) == 10
+    assert batch.mean_of_means(4, 1) == Fraction(5, 2)
+    assert batch.token_weighted_mean(4, 1, 10, 100) == Fraction(140, 110)
+
+
+@given(first=st.integers(-50, 50), second=st.integers(-50, 50), tokens=st.integers(1, 4096))
+def test_both_means_agree_on_equal_token_counts(first: int, second: int, tokens: int) -> None:
+    assert batch.mean_of_means(first, second) == batch.token_weighted_mean(first, second, tokens, tokens)
+
+
+def test_ddp_halves_the_gradient_of_a_summed_loss_on_two() -> None:
+    whole = sum(2 * x * x for x in (-1, 2, -3, 4))
+    assert (whole, batch.averaged_gradient(whole, 2)) == (60, 30)
+    with pytest.raises(ValueError, match="gradient = inf: must be a number"):
+        batch.averaged_gradient(float("inf"), 2)
+
+
+@given(P=WORLDS, pairs=st.integers(1, 12), H=WIDTHS, T=TOKENS)
+def test_a_pair_sends_as_much_with_sequence_parallelism_and_half_as_much_again_without_a_reduce_scatter(
+        P: int, pairs: int, H: int, T: int) -> None:
+    split = tensor_parallel.sequence_parallel_volume(P, 2 * pairs, H, T)
+    assert split == tensor_parallel.megatron_volume(P, 2 * pairs, H, T)
+    assert tensor_parallel.sequence_parallel_all_reduced_volume(P, 2 * pairs, H, T) == Fraction(3, 2) * split
+
+
 def test_giga_is_said_twice() -> None:
     assert units.gigabytes(10**9) == units.gibibytes(2**30) == 1
     assert units.bytes(Fraction(128, 3), "fp32") == Fraction(512, 3)
