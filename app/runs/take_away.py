@@ -19,7 +19,7 @@ NOTEBOOK_FORMAT = (4, 5)
 
 
 def command(spec: RunSpec) -> str:
-    """What repeats the launch in a shell, from the folder of a checkout; readable flags where one experiment is all there is."""
+    """What repeats the launch in a shell, from the folder of a checkout; readable flags where there is one experiment."""
     words = ["torchrun", "--nproc-per-node", str(spec.P), "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0",
              "--local-addr", "127.0.0.1", "-m", "kernels.train"]
     if spec == RunSpec(spec.P, spec.experiments[:1], time_limit_seconds=spec.time_limit_seconds):

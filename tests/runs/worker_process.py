@@ -1,0 +1,61 @@
+"""A worker as a process of its own: python -m tests.runs.worker_process JSON, with the keyword arguments of `main`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from app.runs import worker
+from app.runs.launch import LocalLauncher
+from app.runs.worker import run_worker
+from app.settings import Settings
+from kernels.spec import STRATEGY_SPECS, Choice, Range, StrategySpec
+from tests.runs.made_up import MadeUpLauncher
+
+FAULTY_STRATEGIES = "tests.runs.faulty_strategies"
+# The same declaration as there, without torch: this process must know the name, only the ranks need the code.
+FAULTY = StrategySpec("faulty", "Faulty", "none", "Goes wrong.", options=(
+    Choice("fault", "what goes wrong", ("raises", "hangs", "leaves")), Range("rank", "where", 1, 0, 7)))
+
+
+def main(data_dir: str, url: str, *, seconds: float = 0.0, journal: str = "", real: bool = False, concurrency: int = 1,
+         silent_seconds: float = worker.SILENT_SECONDS, mute_seconds: float = worker.MUTE_SECONDS) -> None:
+    """Until SIGTERM. `real` launches; else a run takes `seconds`, and the journal tells of each."""
+    worker.SILENT_SECONDS, worker.MUTE_SECONDS = silent_seconds, mute_seconds
+    STRATEGY_SPECS["faulty"] = FAULTY
+    settings = Settings(data_dir=Path(data_dir), database_url=url, concurrency=concurrency)
+
+    def make() -> Any:
+        if real:
+            return LocalLauncher(extra_strategies=FAULTY_STRATEGIES, scratch_parent=Path(data_dir))
+        return MadeUpLauncher(seconds, journal=Path(journal) if journal else None)
+
+    run_worker(settings, make)
+
+
+def start(data_dir: Path, url: str, **given: Any) -> subprocess.Popen[bytes]:
+    """Start one; whoever starts it ends it."""
+    arguments = json.dumps({"data_dir": str(data_dir), "url": url, **given})
+    log = (data_dir.parent / "worker.log").open("ab")
+    with log:
+        return subprocess.Popen([sys.executable, "-m", __spec__.name, arguments], stdout=log, stderr=log)
+
+
+@contextmanager
+def running(data_dir: Path, url: str, **given: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """A worker for the length of the block, killed at its end if it still lives."""
+    process = start(data_dir, url, **given)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+if __name__ == "__main__":
+    main(**json.loads(sys.argv[1]))
