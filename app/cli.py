@@ -16,6 +16,7 @@ from app.runs.launch import LocalLauncher
 from app.settings import Settings
 from app.theory import FORMULAS, evaluate
 from app.theory.formula import read_argument
+from app.web.logs import configure_logs
 from kernels.spec import (
     STRATEGY_SPECS,
     RunSpec,
@@ -128,6 +129,24 @@ def web(given: argparse.Namespace) -> int:
     return HELD
 
 
+def worker(given: argparse.Namespace) -> int:
+    """The worker alone: it carries out runs that a web process has queued."""
+    from app.runs.worker import run_worker
+
+    configure_logs()
+    run_worker(_settings(given))
+    return HELD
+
+
+def serve(given: argparse.Namespace) -> int:
+    """Web and worker together."""
+    from app import supervisor
+
+    settings = _settings(given)
+    print(f"World Size on http://{settings.host}:{settings.port} (Ctrl-C ends it)", file=sys.stderr)
+    return supervisor.serve(settings)
+
+
 def _settings(given: argparse.Namespace) -> Settings:
     """The environment's settings, with the flags that were given."""
     return Settings.load(**{name: value for name, value in vars(given).items() if name in Settings.model_fields})
@@ -198,7 +217,9 @@ def _parser() -> argparse.ArgumentParser:
     added.add_argument("--seed", type=int, default=0, help="which part (default 0)")
     added.add_argument("--max-world-size", type=int, metavar="N", help="largest P to run")
     _add_settings(command("check", check, "Lint the lessons: numbers, answers, links, figures, sources."), "content_dirs")
-    _add_settings(process("web", web, "Serve the pages, without a worker."), *Settings.model_fields)
+    for name, run, summary in (("serve", serve, "Serve the course: the pages and a worker for real runs."),
+                               ("web", web, "The pages alone."), ("worker", worker, "A worker alone.")):
+        _add_settings(process(name, run, summary), *Settings.model_fields)
     added = command("formula", formula, "Evaluate a formula; without a name, list them; without values, show its card.")
     added.add_argument("name", nargs="?", metavar="NAME")
     added.add_argument("values", nargs="*", metavar="key=value")

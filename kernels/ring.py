@@ -55,7 +55,7 @@ def pairwise_all_to_all(buffer: Tensor, comm: Comm) -> Tensor:
     return torch.cat(received)
 
 
-def execute(plan: Plan, buffer: Tensor, comm: Comm, after_step: Callable[[int], None] = lambda steps_done: None) -> None:
+def execute(plan: Plan, buffer: Tensor, comm: Comm, after_step: Callable[[int], None] = lambda _: None) -> None:
     """Carry out this rank's part of a plan, in place: what arrives is added to the chunk it belongs to, or replaces it.
 
     `after_step` is told how many steps are done; what `comm` has counted by then is what this rank has sent so far.
