@@ -67,13 +67,14 @@ def link(start: svg.Point, end: svg.Point, count: int) -> Link:
     left, top = middle[0] - width / 2, middle[1] - height / 2
     shaft = (end[0] - sign * HEAD * 0.8, end[1]) if level else (end[0], end[1] - sign * HEAD * 0.8)
     return Link(
-        line=svg.polyline([start, shaft]), head=_head(end, level, sign),
+        line=svg.polyline([start, shaft]), head=head(end, level, sign),
         gap=(left - PAYLOAD_GAP, top - PAYLOAD_GAP, width + 2 * PAYLOAD_GAP, height + 2 * PAYLOAD_GAP),
         payload=svg.squares(count, left, top, columns), count=count,
     )
 
 
-def _head(tip: svg.Point, level: bool, sign: int) -> str:
+def head(tip: svg.Point, level: bool, sign: int) -> str:
+    """An arrow head with its tip at a point; `sign` is 1 where it points right or down."""
     x, y = tip
     back = -sign * HEAD
     corners = [(x, y), (x + back, y - HEAD / 2), (x + back, y + HEAD / 2)] if level else [

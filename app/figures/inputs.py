@@ -16,7 +16,8 @@ LONGEST_ECHO = 24
 
 @dataclass(frozen=True)
 class Field:
-    """A whole number that a slider and a number field set together. `name` is its symbol in the lessons."""
+    """A whole number that a slider and a number field set together. `name` is its symbol in the lessons, unless that is a
+    letter which no address could hold: then `symbol` is what the page shows."""
 
     name: str
     label: str
@@ -25,6 +26,7 @@ class Field:
     maximum: int
     default: int
     step: int = 1
+    symbol: str = ""
 
     @property
     def allowed(self) -> str:
