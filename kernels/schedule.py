@@ -182,10 +182,10 @@ class Bucket:
 def fill_buckets(sizes: Sequence[int], limits: Sequence[int]) -> tuple[Bucket, ...]:
     """Buckets of parameters of these sizes, last parameter first, as backward finishes their gradients.
 
-    A bucket is closed as soon as it holds its limit or more; a parameter is never split, so it may hold much more. The
-    first bucket has the first limit, the second the second, all further ones the last. Sizes and limits in one unit.
-    torch's DistributedDataParallel fills its buckets so: limits of 1 and 25 MiB, or one for all where it is given any
-    (torch/csrc/distributed/c10d/reducer.cpp, compute_bucket_assignment_by_size).
+    A bucket is closed as soon as it holds its limit or more; a parameter is never split, so it may hold much
+    more. The first bucket has the first limit, the second the second, all further ones the last. Sizes and limits
+    in one unit. torch's DistributedDataParallel fills its buckets so: limits of 1 and 25 MiB, or one for all where
+    it is given any (torch/csrc/distributed/c10d/reducer.cpp, compute_bucket_assignment_by_size).
     """
     if not limits or min(limits) < 1 or min(sizes, default=0) < 0:
         raise ValueError(f"limits = {list(limits)}: give at least one, each 1 or more, and sizes of 0 or more")
