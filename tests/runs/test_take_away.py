@@ -1,0 +1,124 @@
+"""What is taken away runs outside the course and prints the numbers of the page."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.db import Database
+from app.runs import results, take_away
+from app.runs.launch import LocalLauncher
+from app.runs.queue import Run
+from app.runs.store import State
+from kernels.spec import Experiment, RunSpec, to_json
+from tests.databases import migrated, sqlite_url
+from tests.runs.asking import ask, end, get, take
+
+SPEC = RunSpec(2, (Experiment("data_parallel"), Experiment("ring_all_reduce", options={"collective": "all_gather"})))
+SHOWN = """data_parallel: P = 2, L = 2, H = 4, T = 1, m = 1
+  payload bytes by rank: 128 128; 256 in all
+"""
+
+
+@pytest.fixture(scope="module")
+def run(launcher: LocalLauncher, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """A run that was carried out for real and stored."""
+    with migrated(sqlite_url(tmp_path_factory.mktemp("stored"))) as database:
+        yield stored(database, launcher)
+
+
+def stored(database: Database, launcher: LocalLauncher) -> Run:
+    asked = ask(database, "ada", SPEC)
+    lease = take(database)
+    report = launcher.run(SPEC)
+    rows = [results.result_json(result) for result in results.compare(report)]
+    assert end(database, lease, State.DONE, report=to_json(report), results=rows)
+    return get(database, asked.run_id)
+
+
+def told(printed: str, run: Run) -> None:
+    """The numbers of the page, and the word that they are the same."""
+    assert printed.startswith(SHOWN)
+    for result in run.results:
+        payload = result["measured"]["payload_bytes_by_rank"]
+        assert f"payload bytes by rank: {' '.join(map(str, payload))}; {sum(payload)} in all\n" in printed
+    assert printed.count("the same payload, from each rank to each, as on the page") == len(run.results)
+
+
+def cells(run: Run, kind: str) -> list[str]:
+    return ["".join(cell["source"]) for cell in json.loads(take_away.notebook(run))["cells"] if cell["cell_type"] == kind]
+
+
+@pytest.mark.torchrun
+def test_the_script_prints_the_numbers_of_the_page(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "run.py"
+    file.write_text(take_away.script(run))
+    told(subprocess.run([sys.executable, str(file)], capture_output=True, text=True, check=True, timeout=120).stdout, run)
+
+
+@pytest.mark.torchrun
+def test_the_notebook_run_cell_by_cell_prints_the_numbers_of_the_page(run: Run) -> None:
+    printed, names = io.StringIO(), dict[str, Any]()
+    with contextlib.redirect_stdout(printed):
+        for code in cells(run, "code"):
+            exec(compile(code, "cell", "exec", dont_inherit=True), names)
+    told(printed.getvalue(), run)
+
+
+@pytest.mark.torchrun
+def test_the_command_measures_the_same(run: Run) -> None:
+    command = take_away.command(run.spec).replace("torchrun", f"{sys.executable} -m torch.distributed.run", 1)
+    job = subprocess.run(command, shell=True, capture_output=True, text=True, check=True, timeout=120)
+    report = json.loads(job.stdout.splitlines()[-1])
+    assert [one["payload_matrix"] for one in report["experiments"]] == [one["measured"]["matrix"] for one in run.results]
+
+
+def test_a_single_experiment_is_a_command_with_flags_that_can_be_read() -> None:
+    command = take_away.command(RunSpec(4, (Experiment("pipeline_torch", m=4, options={"schedule": "1f1b"}),)))
+    assert command.endswith("-m kernels.train --strategy pipeline_torch -P 4 -L 2 -H 4 -T 1 -m 4 --schedule 1f1b")
+    assert command.startswith("torchrun --nproc-per-node 4 ")
+
+
+def test_a_command_with_flags_says_nothing_else_than_the_spec() -> None:
+    """Whatever flags cannot say goes in as JSON."""
+    plain = RunSpec(2, (Experiment("single"),))
+    for other in (replace(plain, seed=1), replace(plain, repetitions=5), replace(plain, purpose="timing")):
+        assert "--spec" in take_away.command(other)
+    assert "--spec" not in take_away.command(replace(plain, time_limit_seconds=5.0))
+
+
+def test_a_notebook_has_the_parts_its_format_asks_for(run: Run) -> None:
+    notebook = json.loads(take_away.notebook(run))
+    assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
+    assert set(notebook) == {"cells", "metadata", "nbformat", "nbformat_minor"}
+    identities = [cell["id"] for cell in notebook["cells"]]
+    assert len(set(identities)) == len(identities)
+    for cell in notebook["cells"]:
+        code_only = {"execution_count", "outputs"} if cell["cell_type"] == "code" else set()
+        assert set(cell) == {"cell_type", "id", "metadata", "source"} | code_only
+        assert 1 <= len(cell["id"]) <= 64
+
+
+def test_values_stay_values_whatever_they_contain(run: Run) -> None:
+    """Nothing that could be in a spec ends the string it stands in."""
+    evil = "');import os#\"\"\"\\\u2028'''\n\N{SNOWMAN}"
+    spec = replace(run.spec, experiments=(Experiment("single", options={"collective": evil}),))
+    tree = ast.parse(take_away.script(replace(run, spec=spec, results=())))
+    texts = {ast.literal_eval(node.args[0]) for node in ast.walk(tree)
+             if isinstance(node, ast.Call) and ast.unparse(node.func) == "json.loads" and isinstance(node.args[0], ast.Constant)}
+    assert json.loads(json.dumps(to_json(spec))) in [json.loads(text) for text in texts]
+
+
+def test_a_run_without_a_result_can_be_taken_away_too(run: Run) -> None:
+    script = take_away.script(replace(run, results=(), raw_report=None, state=State.FAILED))
+    assert 'SEEN = json.loads("[]")' in script

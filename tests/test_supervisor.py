@@ -1,0 +1,172 @@
+"""Web and worker are kept alive together and end together, however this or that one goes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from app.runs.queue import State
+from app.supervisor import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, START_SECONDS, STEADY_SECONDS, Child, _take_in_its_end
+from kernels import processes
+from tests.databases import migrated, sqlite_url
+from tests.runs.asking import ask, spec, wait_for
+from tests.runs.traces import wait_until_gone
+
+BACK_SECONDS = 3.0
+
+
+@contextmanager
+def supervised(folder: Path, fault: str = "none") -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "tests.supervised", str(folder), fault]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        assert process.stderr is not None
+        process.stderr.close()
+
+
+def pids(folder: Path, name: str, count: int, seconds: float = 20.0) -> list[int]:
+    """Of all lives of this child, once there are so many."""
+    file, deadline = folder / name, time.monotonic() + seconds
+    while not file.exists() or len(file.read_text().split()) < count:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return [int(word) for word in file.read_text().split()]
+
+
+@pytest.mark.parametrize("name", ["web", "worker"])
+def test_a_killed_process_is_back_within_seconds_and_the_other_is_left_alone(tmp_path: Path, name: str) -> None:
+    with supervised(tmp_path):
+        web, worker = pids(tmp_path, "web", 1), pids(tmp_path, "worker", 1)
+        os.kill({"web": web, "worker": worker}[name][0], signal.SIGKILL)
+        assert len(pids(tmp_path, name, 2, BACK_SECONDS)) == 2
+        other = "worker" if name == "web" else "web"
+        assert len(pids(tmp_path, other, 1)) == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_told_to_stop_it_ends_both_and_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
+    with supervised(tmp_path) as process:
+        both = pids(tmp_path, "web", 1) + pids(tmp_path, "worker", 1)
+        process.send_signal(number)
+        assert process.wait(10) == 0
+        assert all(wait_until_gone(pid, 0.1) for pid in both)
+
+
+def test_killed_itself_it_takes_both_with_it(tmp_path: Path) -> None:
+    with supervised(tmp_path) as process:
+        both = pids(tmp_path, "web", 1) + pids(tmp_path, "worker", 1)
+        process.kill()
+        assert all(wait_until_gone(pid, 5) for pid in both)
+
+
+def test_a_process_that_does_not_end_is_killed(tmp_path: Path) -> None:
+    with supervised(tmp_path, "deaf") as process:
+        both = pids(tmp_path, "web", 1) + pids(tmp_path, "worker", 1)
+        process.terminate()
+        assert process.wait(10) == 0
+        assert all(wait_until_gone(pid, 0.1) for pid in both)
+
+
+def test_a_process_that_cannot_start_ends_all_with_its_words(tmp_path: Path) -> None:
+    with supervised(tmp_path, "refuses") as process:
+        assert process.wait(10) == 1
+        web = tmp_path / "web"
+        assert not web.exists() or wait_until_gone(int(web.read_text()), 0.1)
+        assert process.stderr is not None
+        assert "worldsize: The port is taken." in process.stderr.read()
+
+
+def test_pauses_grow_with_each_death_and_shrink_after_a_long_life() -> None:
+    child = Child("web", lambda: None, lives=2)
+    pauses = []
+    for _ in range(12):
+        child.started = time.monotonic()
+        assert _take_in_its_end(child, signal.SIGKILL) == 0
+        pauses.append(child.due - time.monotonic())
+    assert pauses == sorted(pauses)
+    assert pauses[0] == pytest.approx(FIRST_PAUSE_SECONDS, abs=0.1)
+    assert pauses[-1] == pytest.approx(LONGEST_PAUSE_SECONDS, abs=0.1)
+    child.started = time.monotonic() - 2 * STEADY_SECONDS
+    _take_in_its_end(child, signal.SIGKILL)
+    assert child.due - time.monotonic() == pytest.approx(FIRST_PAUSE_SECONDS, abs=0.1)
+
+
+def test_only_a_first_life_that_is_short_and_ends_by_itself_is_a_refusal() -> None:
+    exit_code_3 = 3 << 8
+    now = time.monotonic()
+    assert _take_in_its_end(Child("web", lambda: None, lives=1, started=now), exit_code_3) == 3
+    assert _take_in_its_end(Child("web", lambda: None, lives=1, started=now - 2 * START_SECONDS), exit_code_3) == 0
+    assert _take_in_its_end(Child("web", lambda: None, lives=2, started=now), exit_code_3) == 0
+    assert _take_in_its_end(Child("web", lambda: None, lives=1, started=now), signal.SIGKILL) == 0
+
+
+@pytest.mark.torchrun
+def test_the_real_server_answers_and_runs_again_after_everything_was_killed_at_once(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    url = sqlite_url(tmp_path)
+    with migrated(url) as database:
+        asked = ask(database, "ada", spec())
+        with served(folder, url) as (first, port):
+            until_healthy(port)
+            for pid in descendants(first.pid):
+                processes.send(pid, signal.SIGKILL)
+        killed = time.monotonic()
+        with served(folder, url) as (second, port):
+            until_healthy(port)
+            assert time.monotonic() - killed < 15
+            run = wait_for(database, asked.run_id, State.DONE, seconds=60)
+            assert [result["verdict"] for result in run.results] == ["equal"]
+            below = descendants(second.pid)
+            second.terminate()
+            assert second.wait(20) == 0
+            assert all(wait_until_gone(pid, 5) for pid in below)
+
+
+@contextmanager
+def served(folder: Path, url: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """`worldsize serve` on a free port."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    given = json.dumps({"data_dir": str(folder), "database_url": url, "port": port})
+    code = "import json, sys; from app.settings import Settings; from app.supervisor import serve; " \
+           "sys.exit(serve(Settings(**json.loads(sys.argv[1]))))"
+    with (folder.parent / "serve.log").open("ab") as log:
+        process = subprocess.Popen([sys.executable, "-c", code, given], stderr=log)
+    try:
+        yield process, port
+    finally:
+        process.kill()
+        process.wait()
+
+
+def descendants(pid: int) -> list[int]:
+    """The process and all below it."""
+    return [pid, *(below for child in processes.children(pid) for below in descendants(child))]
+
+
+def until_healthy(port: int, seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=5) as answer:
+                assert answer.status == 200
+                return
+        except OSError:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
