@@ -191,14 +191,15 @@ def fill_buckets(sizes: Sequence[int], limits: Sequence[int]) -> tuple[Bucket, .
         raise ValueError(f"limits = {list(limits)}: give at least one, each 1 or more, and sizes of 0 or more")
     buckets: list[Bucket] = []
     inside: list[int] = []
+    size = 0
     for parameter in reversed(range(len(sizes))):
         inside.append(parameter)
-        size = sum(sizes[one] for one in inside)
+        size += sizes[parameter]
         if size >= limits[min(len(buckets), len(limits) - 1)]:
             buckets.append(Bucket(tuple(inside), size))
-            inside = []
+            inside, size = [], 0
     if inside:
-        buckets.append(Bucket(tuple(inside), sum(sizes[one] for one in inside)))
+        buckets.append(Bucket(tuple(inside), size))
     return tuple(buckets)
 
 

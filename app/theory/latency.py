@@ -65,6 +65,11 @@ def busbw(P: int, n: int, seconds: float) -> float:
     return float(busbw_all_reduce(P) * algbw(n, seconds))
 
 
+def one_way_bandwidth(both_ways: float) -> float:
+    """Bandwidth of a link in one direction, where a data sheet adds up both: half. 900 GB/s of NVLink are 450 out, 450 in."""
+    return float(positive("both_ways", both_ways) / 2)
+
+
 @dataclass(frozen=True)
 class Point:
     """One measured all-reduce: n bytes of buffer, and the time of a call."""

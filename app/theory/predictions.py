@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -109,20 +110,21 @@ def _data(setting: _Setting) -> Prediction:
         per_gpu, syncs = data_parallel.synced_once_volume(params, P), 1
     else:
         per_gpu, syncs = data_parallel.synced_every_micro_step_volume(params, P, micro_steps), micro_steps
-    once = _one_after_the_other([_library_all_reduce(size, P, setting.backend) for size in _gradient_pieces(setting)])
+    once = _one_after_the_other([_times(_library_all_reduce(size, P, setting.backend), count, P)
+                                 for size, count in _gradient_pieces(setting).items()])
     actual = _times(once, syncs, P)
     return replace(_prediction(setting, spread_evenly(per_gpu, P, P), actual), dtype=str(setting.options["comm_dtype"]))
 
 
-def _gradient_pieces(setting: _Setting) -> list[int]:
-    """Elements that each all-reduce carries: buckets of whole layers, or everything at once."""
+def _gradient_pieces(setting: _Setting) -> Counter[int]:
+    """Elements that an all-reduce carries, and how many of them carry so many: buckets of layers, or everything at once."""
     layer = setting.H**2
     sync = setting.options.get("sync", "bucketed")  # DDP knows nothing else
     limits = {"flat": setting.L * layer, "per_parameter": 1,
               "bucketed": max(1, int(setting.options["bucket_bytes"]) // BYTES_PER_ELEMENT["fp32"])}
     if limits[str(sync)] >= setting.L * layer:
-        return [setting.L * layer]
-    return [bucket.size for bucket in schedule.fill_buckets([layer] * setting.L, [limits[str(sync)]])]
+        return Counter([setting.L * layer])
+    return Counter(bucket.size for bucket in schedule.fill_buckets([layer] * setting.L, [limits[str(sync)]]))
 
 
 def _loss_reduction(setting: _Setting) -> Prediction:

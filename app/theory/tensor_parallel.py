@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from app.theory.checks import whole
+from app.theory.checks import quotient, whole
 from app.theory.collectives import all_gather, ring_all_reduce, ring_all_reduce_padded
 
 # All-reduces of T x H activations in one Transformer layer: after attention and after the MLP.
@@ -19,6 +19,14 @@ BACKWARD_ALL_REDUCES = 2
 def active_gpus(P: int, H: int) -> int:
     """GPUs that hold a piece of an H x H weight: min(P, H). The others idle."""
     return min(whole("P", P), whole("H", H))
+
+
+def columns_per_gpu(H: int, t: int) -> int:
+    """Columns of an H x H weight on each GPU of a tensor group: H / t.
+
+    Heads of an attention layer are handed out the same way. Raises ValueError if t does not divide H: t = 3 cannot cut 4.
+    """
+    return quotient("t", whole("t", t), "H", whole("H", H))
 
 
 def boundary_volume(P: int, H: int, T: int) -> Fraction:

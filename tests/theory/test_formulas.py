@@ -108,6 +108,7 @@ def test_every_symbol_of_the_course_is_used() -> None:
     ("zero.resident_bytes",
      {"params": 8, "P": 4, "zero_stage": 4, "weight_bytes": 2, "gradient_bytes": 2, "optimizer_bytes": 12},
      "zero_stage = 4: must be a whole number, from 0 to 3"),
+    ("tensor_parallel.columns_per_gpu", {"H": 4, "t": 3}, "H = 4: must be a multiple of t = 3"),
     ("batch.num_micro_batches", {"batch": 256, "b": 1, "d": 7}, r"batch = 256: must be a multiple of b \* d = 7"),
     ("batch.replicas", {"P": 64, "t": 8, "c": 1, "p": 3}, r"P = 64: must be a multiple of t \* c \* p = 24"),
     ("flops.utilisation", {"achieved": 400, "peak": 312}, "achieved = 400: must be a whole number, from 1 to 312"),

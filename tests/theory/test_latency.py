@@ -104,3 +104,7 @@ def test_one_tree_without_overlap_is_never_faster_than_the_double_tree(P: int, a
     single = latency.single_tree_seconds(P, n, alpha, B)
     assert single >= latency.double_tree_seconds(P, n, alpha, B) * (1 - 1e-12)
     assert math.isclose(single, 2 * math.ceil(math.log2(P)) * (alpha + n / B))
+
+
+def test_a_data_sheet_that_adds_up_both_directions_says_twice_as_much() -> None:
+    assert latency.one_way_bandwidth(900e9) == 450e9

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.theory import latency
 from app.theory.cards.card import NO_SCOPE, PER_GPU, TIME, card
-from app.theory.cards.sources import ALPHA_BETA, NCCL_TESTS, NCCL_TUNING, RING, derived
+from app.theory.cards.sources import ALPHA_BETA, NCCL_TESTS, NCCL_TUNING, NVLINK, RING, derived
 
 _MODEL = "A message of n bytes takes alpha + n / B, whatever else is on the way."
 _MODEL_BREAKS = "Links that are shared, or messages too short to fill one, make B smaller than the data sheet says."
@@ -64,6 +64,16 @@ CARDS = (
         assumes=("The all-reduce is a ring, so each GPU sends 2 (P - 1) / P times the buffer.",),
         breaks="Nothing was measured on a wire: where a tree or the switch does the sum, no link carries it.",
         sources=(NCCL_TESTS,),
+    ),
+    card(
+        latency.one_way_bandwidth,
+        "Bandwidth in one direction",
+        r"B = \frac{B_{\leftrightarrow}}{2}",
+        unit="bytes per second",
+        scope=NO_SCOPE,
+        assumes=("The data sheet adds up what a link sends and what it receives.",),
+        breaks="Ethernet and InfiniBand are sold by one direction: halve those and you expect half of what you get.",
+        sources=(NVLINK,),
     ),
     card(
         latency.crossover_bytes,

@@ -18,6 +18,7 @@ NCCL_TESTS = Source(
     "NVIDIA nccl-tests, doc/PERFORMANCE.md, Bandwidth", "https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md"
 )
 NCCL_TUNING = Source("NVIDIA nccl, src/graph/tuning.cc", "https://github.com/NVIDIA/nccl/blob/master/src/graph/tuning.cc")
+NVLINK = Source("NVIDIA, NVLink and NVSwitch, specifications", "https://www.nvidia.com/en-us/data-center/nvlink/")
 DDP = Source("Li et al. 2020, PyTorch Distributed", "https://arxiv.org/abs/2006.15704")
 DDP_NO_SYNC = Source(
     "PyTorch documentation, DistributedDataParallel.no_sync",

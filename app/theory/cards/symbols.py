@@ -34,6 +34,7 @@ _TABLE = (
     Symbol("n", "n", "bytes of the buffer", "bytes"),
     Symbol("alpha", "\\alpha", "time that a message takes however short it is", "seconds"),
     Symbol("B", "B", "bandwidth of a link in one direction", "bytes per second"),
+    Symbol("both_ways", "B_{\\leftrightarrow}", "bandwidth of a link, both directions added up", "bytes per second"),
     Symbol("seconds", "t_{\\text{call}}", "time of one call", "seconds"),
     Symbol("nodes", "N", "machines", "nodes"),
     Symbol("base", "t_0", "fixed latency of the algorithm and protocol", "microseconds"),

@@ -31,6 +31,16 @@ _TOY = (
         sources=(derived(_PAIRING),),
     ),
     card(
+        tensor_parallel.columns_per_gpu,
+        "Columns of a weight on each GPU",
+        r"\frac{H}{t}",
+        unit="columns",
+        scope="held by each GPU",
+        assumes=("Whole columns, equally many on each GPU.", "Attention heads are cut the same way."),
+        breaks="Where t does not divide H there is no such cut, and Megatron refuses to start.",
+        sources=(derived(_PAIRING),),
+    ),
+    card(
         tensor_parallel.boundary_volume,
         "Combining one layer's activations once",
         r"V_{\text{once}} = \frac{2\,(P-1)}{P} \, T \, H",
