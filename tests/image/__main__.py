@@ -24,6 +24,7 @@ def step(name: str, job: Callable[[], Any]) -> Any:
 
 
 def main() -> None:
+    began = time.monotonic()
     step("tools", require_tools)
     engine = Engine.open()
     build.clean(engine)
@@ -34,6 +35,7 @@ def main() -> None:
             step("  what the image holds, and as whom it runs", partial(checks.image_is_lean, engine, torch))
         without_torch(engine)
         with_torch(engine)
+        print(f"{'all of it':<58}{time.monotonic() - began:7.1f} s")
     finally:
         build.clean(engine)
 
@@ -53,9 +55,9 @@ def with_torch(engine: Engine) -> None:
     browser = Browser(port)
     with ExitStack() as stack:
         web = stack.enter_context(started(engine, "web", image, "web", extra=checks.on_host(port)))
+        worker = stack.enter_context(started(engine, "worker", image, "worker"))
         step("web: the lesson is read over HTTP", lambda: checks.lesson_is_read(browser, web))
         step("web: the image's own health check", lambda: checks.health_check(engine, web, image))
-        worker = stack.enter_context(started(engine, "worker", image, "worker"))
         step("web and worker: guarded as compose.yaml says", lambda: checks.guarded(web, worker))
         step("worker: orphans are reaped", lambda: checks.orphans_are_reaped(worker))
         step("  and are not where no init is process 1", lambda: checks.orphans_stay_without_init(engine, image))
@@ -66,6 +68,9 @@ def with_torch(engine: Engine) -> None:
         step("web stops when asked", lambda: f"{web.stop():.1f} s to stop")
     with started(engine, "web", image, "web", extra=checks.on_host(port)) as web:
         step("new web container, same volumes: all is kept", lambda: checks.all_is_kept(browser, web, before, run_id))
+    with started(engine, "both", image, extra=checks.on_host(port), service="worker") as both:
+        step("one container without a command: a run", lambda: checks.both_in_one(Browser(port), both))
+        step("  stops when asked", lambda: f"{both.stop():.1f} s to stop")
 
 
 if __name__ == "__main__":

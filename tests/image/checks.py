@@ -7,13 +7,15 @@ import time
 from typing import Any
 
 from tests.image.build import megabytes
-from tests.image.composition import limits
+from tests.image.composition import limits, services
 from tests.image.containers import Browser, Container, once, started
 from tests.image.engine import Engine, StepFailed
 
 LESSON = "/lessons/split-three-ways"
 MEASURE = ("measure", "data_parallel", "-P", "4", "--json")
-RUN = {"strategy": "data_parallel", "P": 4}
+# 48 elements of 4 bytes sent by each of 4 GPUs; with 2 GPUs it is 32.
+RUN, BYTES = {"strategy": "data_parallel", "P": 4}, [192] * 4
+SMALL_RUN, SMALL_BYTES = {"strategy": "data_parallel", "P": 2}, [128] * 2
 # Long enough to be killed in the midst of it.
 STRATEGIES = ("data_parallel", "ddp", "tensor_parallel", "pipeline_gpipe")
 LONG_RUN = {"P": 8, "experiments": [{"strategy": name} for name in STRATEGIES]}
@@ -39,6 +41,11 @@ ZOMBIES = """
 from pathlib import Path
 print(sum(path.read_text().rpartition(")")[2].split()[0] == "Z" for path in Path("/proc").glob("[0-9]*/stat")))
 """
+PEAK = """
+from pathlib import Path
+paths = map(Path, ("/sys/fs/cgroup/memory.peak", "/sys/fs/cgroup/memory/memory.max_usage_in_bytes"))
+print(next(path.read_text() for path in paths if path.exists()).strip())
+"""
 RIGHTS = """
 import json, os, resource, socket
 from pathlib import Path
@@ -51,6 +58,9 @@ def writable(folder):
         return False
     return True
 
+def first(*paths):  # control groups of version 2, or of version 1
+    return int(next(Path(path).read_text() for path in paths if os.path.exists(path)))
+
 status = dict(line.split(":\\t", 1) for line in Path("/proc/self/status").read_text().splitlines())
 folders = ["/", "/opt/worldsize", "/opt/venv", "/etc", "/run", "/var/tmp"]
 print(json.dumps({
@@ -59,6 +69,8 @@ print(json.dumps({
     "root": [folder for folder in folders if writable(folder)],
     "data": writable("/data"), "tmp": writable("/tmp"), "secret": Path("/secret/key").exists(),
     "interfaces": sorted(name for _, name in socket.if_nameindex()),
+    "processes": first("/sys/fs/cgroup/pids.max", "/sys/fs/cgroup/pids/pids.max"),
+    "memory": first("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 }))
 """
 
@@ -109,17 +121,20 @@ def health_check(engine: Engine, web: Container, image: str) -> str:
     test = json.loads(engine.podman("image", "inspect", "--format", "{{json .Config.Healthcheck}}", image))["Test"][1:]
     web.execute(*test)
     engine.podman("exec", "--env", "WORLDSIZE_PORT=1", web.name, *test, allowed=(1,))
-    return ""
+    return "holds, and fails where nobody answers"
 
 
 def guarded(web: Container, worker: Container) -> str:
     """Root file system read-only, no rights, an init as process 1; the worker has no network and no secret."""
     for container in (web, worker):
         seen = json.loads(container.python(RIGHTS))
+        service = services()[container.name]
+        memory = int(service["mem_limit"].removesuffix("g")) * 2**30
         wanted = {"user": 10001, "first": "/usr/bin/tini", "rights": "0" * 32, "no_new": "1", "root": [], "data": True,
-                  "tmp": True, "secret": container is web, "interfaces": ["lo"] if container is worker else seen["interfaces"]}
+                  "tmp": True, "secret": container is web, "interfaces": ["lo"] if container is worker else seen["interfaces"],
+                  "processes": service["pids_limit"], "memory": memory}
         expect(seen == wanted, f"{container.name} is not guarded as it should be", f"{seen}, not {wanted}")
-    return ""
+    return "user, rights, file systems, network, secret, limits"
 
 
 def orphans_are_reaped(worker: Container) -> str:
@@ -138,10 +153,10 @@ def orphans_stay_without_init(engine: Engine, image: str) -> str:
     return ""
 
 
-def is_192(result: Any) -> str:
-    """The flagship's number: 48 elements of 4 bytes sent by each of 4 GPUs, measured."""
+def is_measured(result: Any, by_rank: list[int]) -> str:
+    """Bytes sent by each rank, on the wire, without the protocol's own."""
     measured = result["measured"]["payload_bytes_by_rank"]
-    expect(result["verdict"] == "equal" and measured == [192] * 4, "measured", f"{measured}, {result['verdict']}")
+    expect(result["verdict"] == "equal" and measured == by_rank, "measured", f"{measured}, {result['verdict']}")
     return f"{measured}"
 
 
@@ -150,13 +165,13 @@ def measured_alone(engine: Engine, image: str) -> str:
     unknown = "import socket\ntry:\n    socket.gethostbyname(socket.gethostname())\nexcept OSError:\n    print('unknown')"
     seen = once(engine, image, "-c", unknown, entry="python3").strip()
     expect(seen == "unknown", "the host's name leads somewhere", seen)
-    return is_192(json.loads(once(engine, image, *MEASURE)))
+    return is_measured(json.loads(once(engine, image, *MEASURE)), BYTES)
 
 
 def run_through_worker(browser: Browser, worker: Container) -> str:
     run_id = str(browser.post_json("/api/runs", RUN)["id"])
     done = browser.wait_for_run(run_id, {"done"}, worker)
-    is_192(done["reports"][0])
+    is_measured(done["reports"][0], BYTES)
     return run_id
 
 
@@ -174,19 +189,35 @@ def run_is_taken_up(browser: Browser, worker: Container) -> str:
     seconds = time.monotonic() - began
     zombies = worker.python(ZOMBIES)
     expect(zombies == "0", "zombies after the run", zombies)
-    return f"done {seconds:.1f} s after the start"
+    peak = int(worker.python(PEAK)) / 2**20
+    return f"done {seconds:.1f} s after the start; the worker's peak was {peak:.0f} MiB"
 
 
 def answer(browser: Browser) -> Any:
-    """Kept under the browser's cookie; what may be taken away is the proof."""
+    """Given as a browser would; returns what is then kept."""
     browser.submit(f"{LESSON}/checkpoints/eight-gpus", answer="56")
-    kept = browser.get_json("/me/export")
-    expect("eight-gpus" in json.dumps(kept), "the answer was not kept", kept)
+    kept = export(browser)
+    expect([attempt["question"] for attempt in kept["attempts"]] == ["eight-gpus"], "the answer was not kept", kept)
     return kept
+
+
+def export(browser: Browser) -> dict[str, Any]:
+    """All that is kept under the browser's cookie."""
+    exported: dict[str, Any] = browser.get_json("/me/export")
+    del exported["exported_at"]
+    return exported
 
 
 def all_is_kept(browser: Browser, web: Container, before: Any, run_id: str) -> str:
     browser.wait_until_ready(web)
-    expect(browser.get_json("/me/export") == before, "the learner's work has changed", browser.get_json("/me/export"))
-    is_192(browser.get_json(f"/api/runs/{run_id}")["reports"][0])
+    now = export(browser)
+    expect(now == before, "the learner's work has changed", f"{now}, not {before}")
+    is_measured(browser.get_json(f"/api/runs/{run_id}")["reports"][0], BYTES)
     return ""
+
+
+def both_in_one(browser: Browser, both: Container) -> str:
+    """`docker run` without a command is web and worker together."""
+    browser.wait_until_ready(both)
+    run_id = str(browser.post_json("/api/runs", SMALL_RUN)["id"])
+    return is_measured(browser.wait_for_run(run_id, {"done"}, both)["reports"][0], SMALL_BYTES)

@@ -12,6 +12,7 @@ import yaml
 from tests.image.build import ROOT
 
 VARIABLE = re.compile(r"\$\{(\w+):-([^}]*)\}")
+MOST_PROCESSES = 4096
 # Left to the engine, or to the test itself: how containers are named, restarted, published and joined to networks.
 NOT_FLAGS = frozenset({"image", "build", "command", "ports", "networks", "network_mode", "restart", "stop_grace_period",
                        "logging", "deploy", "healthcheck", "profiles"})
@@ -34,9 +35,9 @@ def flags(service: Mapping[str, Any]) -> list[str]:
 
 
 def limits() -> list[str]:
-    """This machine's own hard limits: without them podman asks for more than an unprivileged machine may give."""
-    return [word for name, number in (("nofile", resource.RLIMIT_NOFILE), ("nproc", resource.RLIMIT_NPROC))
-            for word in ("--ulimit", f"{name}={resource.getrlimit(number)[1]}:{resource.getrlimit(number)[1]}")]
+    """Limits that this machine can give: podman's own are more than a test inside a container may set."""
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    return [f"--ulimit=nofile={files}:{files}", f"--ulimit=nproc={MOST_PROCESSES}:{MOST_PROCESSES}"]
 
 
 def _repeated(flag: str) -> Any:

@@ -31,7 +31,10 @@ class Container:
     name: str
 
     def execute(self, *command: str, allowed: tuple[int, ...] = (0,)) -> str:
-        return self.engine.podman("exec", self.name, *command, allowed=allowed)
+        try:
+            return self.engine.podman("exec", self.name, *command, allowed=allowed)
+        except StepFailed as failed:
+            raise StepFailed(f"{failed}\nThe last lines of {self.name}:\n{self.logs()}") from failed
 
     def python(self, script: str) -> str:
         return self.execute("python3", "-c", script).strip()

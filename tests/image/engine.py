@@ -13,6 +13,7 @@ from pathlib import Path
 WORKPLACE = Path(os.environ.get("TMPDIR", "/var/tmp")) / f"worldsize-image-{os.getuid()}"
 PROGRAMS = ("buildah", "podman", "runc", "debootstrap")
 LAST_LINES = 40
+COMMAND_LETTERS = 400
 
 
 class StepFailed(Exception):
@@ -25,7 +26,7 @@ def run(*command: str, env: Mapping[str, str] | None = None, allowed: tuple[int,
     done = subprocess.run(command, env=surroundings, capture_output=True, text=True, timeout=limit, check=False)
     if done.returncode not in allowed:
         said = "\n".join((done.stdout + done.stderr).splitlines()[-LAST_LINES:])
-        raise StepFailed(f"{' '.join(command)}\nexit code {done.returncode}\n{said}")
+        raise StepFailed(f"{' '.join(command)[:COMMAND_LETTERS]}\nexit code {done.returncode}\n{said}")
     return done.stdout
 
 
