@@ -15,10 +15,10 @@ from kernels.schedule import Plan, Transfer
 
 DTYPE = "fp32"
 MOST_GPUS = 8
-STEP = Field("step", "done of the ring", "steps", 0, 2 * (MOST_GPUS - 1), 1)
+STEP = Field("step", "of the ring", "steps", 0, 2 * (MOST_GPUS - 1), 1)
 FIELDS = (
     Field("P", "GPUs", "GPUs", 2, MOST_GPUS, spec.P.default),
-    Field("s", "numbers to add up", "numbers", 1, 48, 32),
+    Field("s", "numbers", "numbers", 1, 48, 32),
     STEP,
 )
 WIDE_COLUMNS, NARROW_COLUMNS = 4, 2

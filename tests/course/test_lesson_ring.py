@@ -1,0 +1,106 @@
+"""The lesson on the ring: its numbers, and every misreading it warns of as an answer with feedback of its own."""
+
+from __future__ import annotations
+
+import shutil
+from functools import lru_cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from app.course import figure_fields
+from app.course.grade import grade
+from app.course.load import load_course
+from app.course.model import Lesson, Question
+from app.course.render import render_section
+from tests.course.conftest import ROOT
+from tests.course.pages import NamedSlots
+from tests.course.test_real_lessons import text_of
+
+
+@lru_cache(maxsize=1)
+def lesson() -> Lesson:
+    """Loaded alone, so that it is judged by itself; the other lessons are still to come there."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        shutil.copytree(ROOT / "lessons" / "ring-all-reduce", folder / "ring-all-reduce")
+        shutil.copy(ROOT / "lessons" / "course.yaml", folder)
+        found = load_course([folder], figure_fields()).lesson("ring-all-reduce")
+    assert found is not None
+    return found
+
+
+def question(name: str) -> Question:
+    found = lesson().find_question(name)
+    assert found is not None
+    return found
+
+
+def page() -> str:
+    return text_of("".join(render_section(section, NamedSlots()) for section in lesson().sections))
+
+
+def test_the_text_holds_the_numbers_of_four_gpus() -> None:
+    for said in ("sends its 32 numbers three times, 96 in all", "100 MB on 4 GPUs makes each of them send 150 MB",
+                 "gets 37.5 MB",
+                 "promises 900 GB/s", "each of them carries 450 GB/s", "cut 10 numbers into 4 equal chunks", "their mean, 15",
+                 "here 60, however the buffer is cut"):
+        assert said in page(), said
+
+
+@pytest.mark.parametrize(("name", "answer", "status", "said"), [
+    ("hundred-megabytes", "150", "right", "never reaches"),
+    ("hundred-megabytes", "37.5", "wrong", "divided by"),
+    ("hundred-megabytes", "75", "wrong", "one pass"),
+    ("hundred-megabytes", "200", "wrong", "stays at home"),
+    ("hundred-megabytes", "600", "wrong", "all 4 GPUs send together"),
+    ("gathered", "60", "right", "what comes out"),
+    ("gathered", "15", "wrong", "wants the gathered size"),
+    ("gathered", "20", "wrong", "something else to pass on"),
+    ("gathered", "80", "wrong", "need not pass on"),
+    ("uneven", "60", "right", "Single GPUs differ"),
+    ("uneven", "72", "wrong", "fills all chunks up"),
+    ("uneven", "15", "wrong", "on average"),
+    ("bus-bandwidth", "350", "right", "a ring did the work"),
+    ("bus-bandwidth", "200", "wrong", "That is algbw"),
+    ("bus-bandwidth", "400", "wrong", "not the limit"),
+    ("data-sheet", "450", "right", "half of the sheet"),
+    ("data-sheet", "900", "wrong", "both directions"),
+])
+def test_each_misreading_is_answered_by_name(name: str, answer: str, status: str, said: str) -> None:
+    asked = question(name)
+    verdict = grade(asked, asked.variant(0, 0), answer)
+    assert verdict.status == status
+    assert said in text_of(verdict.feedback_html)
+
+
+def test_every_question_comes_again_with_other_numbers() -> None:
+    assert all(asked.varies for asked in lesson().questions)
+
+
+def test_both_guesses_are_asked_before_the_figures_that_answer_them() -> None:
+    parts = [part for section in lesson().sections for part in section.parts if not isinstance(part, str)]
+    order: list[tuple[str, str]] = [(part.kind, part.name) for part in parts]
+    assert order.index(("prediction", "how-many")) < order.index(("figure", "ring")) < order.index(("recall", "how-many"))
+    scatter = [order.index((kind, name)) for kind, name in (
+        ("prediction", "gloo-scatter"), ("figure", "collectives"), ("recall", "gloo-scatter"))]
+    assert scatter == sorted(scatter)
+
+
+def test_nothing_gives_the_reduce_scatter_of_gloo_away_before_the_guess() -> None:
+    before: list[str] = []
+    for section in lesson().sections:
+        for part in section.parts:
+            if not isinstance(part, str) and part.name == "gloo-scatter":
+                assert "no reduce-scatter" not in text_of("".join(before))
+                return
+            before.append(part if isinstance(part, str) else "")
+
+
+def test_the_recorded_run_holds_all_four_ways_and_was_equal_to_the_byte() -> None:
+    (experiment,) = lesson().experiments
+    reports = [experiment.recorded_report(run) for run in experiment.strategies]
+    assert [report["verdict"] for report in reports if report is not None] == ["equal"] * 4
+    totals = [sum(report["measured"]["payload_bytes_by_rank"]) for report in reports if report is not None]  # type: ignore[index]
+    assert totals == [768, 768, 384, 768]
