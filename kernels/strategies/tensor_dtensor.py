@@ -3,7 +3,7 @@
 Split:       each H x H weight, over all P GPUs; P divides H.
 Replicated:  the T x H activations between pairs of layers.
 Sent:        each pair of layers: one all-reduce of T*H forward, one backward.
-Predicted:   L * V_ring(T*H, P) elements sent by each GPU (`tensor_parallel.megatron_pair_volume`).
+Predicted:   L * V_ring(T*H, P) elements sent by each GPU (`tensor_parallel.megatron_volume`).
 """
 
 from __future__ import annotations

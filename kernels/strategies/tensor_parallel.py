@@ -53,7 +53,7 @@ class SumBackward(torch.autograd.Function):
 
 
 class GatherTokens(torch.autograd.Function):
-    """Megatron's g-bar: every GPU's tokens for all of them; backward, the sum of their gradients goes back to each."""
+    """g of sequence parallelism: every GPU's tokens for all of them; backward, the sum of their gradients goes back to each."""
 
     @staticmethod
     def forward(ctx: Any, own_RH: Tensor, collectives: Collectives) -> Tensor:
@@ -66,7 +66,7 @@ class GatherTokens(torch.autograd.Function):
 
 
 class ScatterSum(torch.autograd.Function):
-    """The reverse: sum the partial outputs and leave each GPU its own tokens; backward gathers their gradients."""
+    """Its g-bar, the reverse: sum the partial outputs and leave each GPU its own tokens; backward gathers their gradients."""
 
     @staticmethod
     def forward(ctx: Any, partial_TH: Tensor, collectives: Collectives) -> Tensor:
