@@ -13,6 +13,7 @@ from app.figures.volume_words import Case
 from app.theory import tensor_parallel
 
 LINE = 18  # pixels from one line of text to the next
+NAME_ROOM = 110  # what names take on the lines' ends where they have no room beside the plot
 Places = Sequence[tuple[float, float]]  # (share of the plot's width, first baseline)
 
 
@@ -140,7 +141,8 @@ def _spot_labels(case: Case, plane: Plane, spots: Sequence[Spot]) -> list[Label]
 
 def _spot_label(case: Case, plane: Plane, spot: Spot, y: float) -> Label:
     """The longest text that has room beside the point."""
-    rooms = ((spot.x - 11, "end", spot.x - plane.x.start - 15), (spot.x + 11, "start", plane.x.end - spot.x - 7))
+    names = 0 if plane.layout.end_labels or _ends_are_crowded(case, plane) else NAME_ROOM
+    rooms = ((spot.x - 11, "end", spot.x - plane.x.start - 15), (spot.x + 11, "start", plane.x.end - spot.x - 7 - names))
     texts = _spot_texts(case, plane, spot)
     fitting = (Label(spot.axis, x, y, (text,), anchor)
                for text in texts for x, anchor, room in rooms if CHARACTER * len(text) < room)

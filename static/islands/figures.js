@@ -1,6 +1,7 @@
 /* Figures between their form and the address bar. Without this file every form still works: it submits to the lesson.
 
    - A slider and its number field move together; sliders draw at once, number fields when typing pauses.
+   - Every value on the way is drawn, in order: htmx queues the requests, and each takes the values of its own moment.
    - A value changed before htmx was ready is drawn as soon as it is.
    - The lesson's address keeps each figure's state. One gesture makes one step of Back; others' parameters stay. */
 "use strict";
@@ -8,6 +9,8 @@
 (() => {
   const TYPING_PAUSE = 300;   // milliseconds
   const GESTURE_PAUSE = 1000; // a later change is a new step of Back
+  const MOST_WAITING = 10;    // on a slow network a held key would otherwise go on drawing long after it is let go
+  const waiting = new WeakMap(); // form -> values still to be drawn
   let lastChange = -Infinity;
   let typing = 0;
 
@@ -15,7 +18,11 @@
   const isLive = form => form.hasAttribute("hx-get");
   const fields = form => [...form.elements].filter(control => control.name.startsWith(`${form.dataset.figure}.`));
   const changed = control => control.type === "radio" ? control.checked !== control.defaultChecked : control.value !== control.defaultValue;
-  const draw = form => form.dispatchEvent(new CustomEvent("figure"));
+
+  function draw(form) {
+    waiting.set(form, [...(waiting.get(form) ?? []), Object.fromEntries(new FormData(form))].slice(-MOST_WAITING));
+    form.dispatchEvent(new CustomEvent("figure"));
+  }
 
   /** A value the reader chose: drawn, and kept in the address unless it is one that the server will refuse. */
   function show(form) {
@@ -68,6 +75,14 @@
     if (event.target.type === "range" || event.target.type === "number") partner(event.target).value = event.target.value;
     if (event.target.type === "number") typing = setTimeout(show, TYPING_PAUSE, form);
     else show(form);
+  });
+
+  document.addEventListener("htmx:configRequest", event => {
+    const form = event.detail.elt;
+    if (!form.matches("form[data-figure]") || event.detail.triggeringEvent?.type !== "figure") return;
+    const values = waiting.get(form)?.shift();
+    if (values) event.detail.parameters = values;
+    else event.preventDefault(); // more recent values took its place
   });
 
   document.addEventListener("htmx:load", event => {
