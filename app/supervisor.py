@@ -30,12 +30,13 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger("app.serve")
 
 PR_SET_PDEATHSIG = 1
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-# A process that ends by itself this soon after the first start cannot work here; starting it again would not help.
-START_SECONDS = 10.0
+# How a child ends that cannot work here: its words are out, and starting it again would not help. (EX_CONFIG of sysexits.h)
+REFUSED = 78
+BROKEN = 70  # a fault of our own (EX_SOFTWARE)
+START_SECONDS = 10.0  # a refusal comes this soon after the first start; later it is a passing trouble
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.1, 30.0
 STEADY_SECONDS = 60.0  # after so long a life the next pause is the first one again
 END_SECONDS = 20.0  # the web process may take 10 s to finish what it is answering
-REFUSED = 1
 
 
 @dataclass
@@ -73,7 +74,7 @@ def _worker(settings: Settings) -> None:
 
 
 def supervise(children: Sequence[Child]) -> int:
-    """Keep all of them running. 0 once told to stop; the status of a child that could not even start.
+    """Keep all of them running. 0 once told to stop, 1 when one of them cannot work here.
 
     Call it in the main thread of a process that has no other: it forks.
     """
@@ -129,8 +130,8 @@ def _watch(children: Sequence[Child], wakened: Wakened) -> int:
                 _start(child)
         for child in children:
             status = _reaped(child) if child.pid else None
-            if status is not None and not wakened.stop and (refused := _take_in_its_end(child, status)):
-                return refused
+            if status is not None and not wakened.stop and not _may_live_again(child, status):
+                return 1
         due = [child.due for child in children if not child.pid]
         wakened.wait(max(0.0, min(due) - time.monotonic()) if due else LONGEST_PAUSE_SECONDS)
     return 0
@@ -150,7 +151,7 @@ def _start(child: Child) -> None:
 
 def _live(child: Child, parent: int) -> NoReturn:
     """In the child: own signals, own group, its work, and then the end, whatever happens."""
-    status = REFUSED
+    status = BROKEN
     try:
         signal.set_wakeup_fd(-1)
         for number in (*STOP_SIGNALS, signal.SIGCHLD):
@@ -160,9 +161,10 @@ def _live(child: Child, parent: int) -> NoReturn:
         child.run()
         status = 0
     except AppError as error:
+        status = REFUSED
         print(f"worldsize: {error}", file=sys.stderr)
-    except SystemExit as left:
-        status = left.code if isinstance(left.code, int) else REFUSED
+    except SystemExit as left:  # How uvicorn ends where it cannot listen.
+        status = REFUSED if left.code else 0
     except BaseException:
         sys.excepthook(*sys.exc_info())
         raise
@@ -189,20 +191,20 @@ def _reaped(child: Child) -> int | None:
     return status
 
 
-def _take_in_its_end(child: Child, status: int) -> int:
-    """Plan its next life, or return the exit status of all where there is no point in one."""
+def _may_live_again(child: Child, status: int) -> bool:
+    """Plan its next life, unless there is no point in one."""
     code = os.waitstatus_to_exitcode(status)
     lived = time.monotonic() - child.started
     how = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
-    if child.lives == 1 and code > 0 and lived < START_SECONDS:
-        log.error("cannot start", process=child.name, how=how)
-        return code
+    if child.lives == 1 and code == REFUSED and lived < START_SECONDS:
+        log.error("cannot start", process=child.name)
+        return False
     if lived > STEADY_SECONDS:
         child.pause = FIRST_PAUSE_SECONDS
     child.due = time.monotonic() + child.pause
     log.error("died and is started again", process=child.name, how=how, lived_seconds=round(lived, 1), pause=child.pause)
     child.pause = min(2 * child.pause, LONGEST_PAUSE_SECONDS)
-    return 0
+    return True
 
 
 def _end(children: Sequence[Child], wakened: Wakened) -> None:

@@ -1,6 +1,6 @@
 """A supervisor of two children that write their pid and wait: python -m tests.supervised FOLDER FAULT.
 
-FAULT: none, "refuses" (the worker cannot start) or "deaf" (the worker ignores SIGTERM).
+FAULT: none, or what the worker does: "refuses" to start, is "deaf" to SIGTERM, or "breaks once".
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ def main(folder: Path, fault: str) -> int:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
         with (folder / name).open("a") as file:
             file.write(f"{os.getpid()}\n")
+        if name == "worker" and fault == "breaks once" and len((folder / name).read_text().split()) == 1:
+            raise ZeroDivisionError
         threading.Event().wait()
 
     return supervisor.supervise([Child("web", lambda: live("web")), Child("worker", lambda: live("worker"))])

@@ -17,7 +17,16 @@ from pathlib import Path
 import pytest
 
 from app.runs.queue import State
-from app.supervisor import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, START_SECONDS, STEADY_SECONDS, Child, _take_in_its_end
+from app.supervisor import (
+    BROKEN,
+    FIRST_PAUSE_SECONDS,
+    LONGEST_PAUSE_SECONDS,
+    REFUSED,
+    START_SECONDS,
+    STEADY_SECONDS,
+    Child,
+    _may_live_again,
+)
 from kernels import processes
 from tests.databases import migrated, sqlite_url
 from tests.runs.asking import ask, spec, wait_for
@@ -96,23 +105,35 @@ def test_pauses_grow_with_each_death_and_shrink_after_a_long_life() -> None:
     pauses = []
     for _ in range(12):
         child.started = time.monotonic()
-        assert _take_in_its_end(child, signal.SIGKILL) == 0
+        assert _may_live_again(child, signal.SIGKILL)
         pauses.append(child.due - time.monotonic())
     assert pauses == sorted(pauses)
     assert pauses[0] == pytest.approx(FIRST_PAUSE_SECONDS, abs=0.1)
     assert pauses[-1] == pytest.approx(LONGEST_PAUSE_SECONDS, abs=0.1)
     child.started = time.monotonic() - 2 * STEADY_SECONDS
-    _take_in_its_end(child, signal.SIGKILL)
+    assert _may_live_again(child, signal.SIGKILL)
     assert child.due - time.monotonic() == pytest.approx(FIRST_PAUSE_SECONDS, abs=0.1)
 
 
-def test_only_a_first_life_that_is_short_and_ends_by_itself_is_a_refusal() -> None:
-    exit_code_3 = 3 << 8
-    now = time.monotonic()
-    assert _take_in_its_end(Child("web", lambda: None, lives=1, started=now), exit_code_3) == 3
-    assert _take_in_its_end(Child("web", lambda: None, lives=1, started=now - 2 * START_SECONDS), exit_code_3) == 0
-    assert _take_in_its_end(Child("web", lambda: None, lives=2, started=now), exit_code_3) == 0
-    assert _take_in_its_end(Child("web", lambda: None, lives=1, started=now), signal.SIGKILL) == 0
+def test_only_a_refusal_at_the_first_start_is_final() -> None:
+    def lives_on(code: int, *, lives: int = 1, seconds: float = 0.0) -> bool:
+        child = Child("web", lambda: None, lives=lives, started=time.monotonic() - seconds)
+        return _may_live_again(child, code << 8)  # The status that waitpid gives for this exit code.
+
+    assert not lives_on(REFUSED)
+    assert lives_on(REFUSED, lives=2)
+    assert lives_on(REFUSED, seconds=2 * START_SECONDS)
+    assert lives_on(BROKEN)
+    assert lives_on(0)
+
+
+def test_a_process_that_breaks_shows_where_and_is_started_again(tmp_path: Path) -> None:
+    with supervised(tmp_path, "breaks once") as process:
+        assert len(pids(tmp_path, "worker", 2)) == 2
+        process.terminate()
+        assert process.wait(10) == 0
+        assert process.stderr is not None
+        assert "ZeroDivisionError" in process.stderr.read()
 
 
 @pytest.mark.torchrun

@@ -42,7 +42,7 @@ def notebook(run: Run) -> str:
     """A Jupyter notebook, as JSON (nbformat 4.5)."""
     introduction = (
         "# A World Size run\n\n"
-        f"{len(run.spec.experiments)} experiment(s) on {run.spec.P} process(es), each standing for a GPU. "
+        f"{_counted(len(run.spec.experiments), 'experiment')} on {_counted(run.spec.P, 'process')}; each stands for a GPU. "
         "Run all cells to repeat the measurement on this machine.\n\n"
         "It needs torch and the kernels of World Size: open this notebook in the folder of a checkout, or run "
         "`pip install '.[lab]'` there once."
@@ -58,6 +58,11 @@ def notebook(run: Run) -> str:
     metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
     major, minor = NOTEBOOK_FORMAT
     return json.dumps({"cells": cells, "metadata": metadata, "nbformat": major, "nbformat_minor": minor}, indent=1)
+
+
+def _counted(count: int, noun: str) -> str:
+    plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    return f"{count} {noun if count == 1 else plural}"
 
 
 def _source() -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -102,6 +104,37 @@ def test_a_hundred_learners_with_ten_settings_start_ten_runs_and_lose_none(datab
     with database.reading() as session:
         assert session.execute(select(func.count()).select_from(runs)).scalar_one() == 10
         assert session.execute(select(func.count()).select_from(run_requests)).scalar_one() == 100
+
+
+ASKER = """
+import sys
+from app.db import open_database
+from app.runs import queue
+from app.settings import Settings
+from kernels.spec import Experiment, RunSpec
+database = open_database(sys.argv[1])
+with database.writing() as session:
+    asked = queue.ask(session, "ada", RunSpec(2, (Experiment("data_parallel"),)), settings=Settings())
+    if sys.argv[2] == "before":
+        print(asked.run_id, flush=True); sys.stdin.read()
+print(asked.run_id, flush=True); sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_process_killed_while_it_asks_has_asked_or_has_not(database: Database, database_url: str, moment: str) -> None:
+    """What the web process has acknowledged is stored, and what it has not is not there by half."""
+    command = [sys.executable, "-c", ASKER, database_url, moment]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as asker:
+        assert asker.stdout is not None
+        run_id = asker.stdout.readline().strip()
+        asker.kill()
+    if moment == "after":
+        assert get(database, run_id).state is State.QUEUED
+    else:
+        with pytest.raises(RunNotFound):
+            get(database, run_id)
+    assert ask(database, "ada", spec()).shared == ("joined" if moment == "after" else "new")
 
 
 def test_the_quota_counts_runs_of_ones_own_and_says_when_to_come_again(database: Database) -> None:

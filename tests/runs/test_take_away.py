@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import code
 import contextlib
 import io
 import json
@@ -11,7 +12,6 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -68,10 +68,10 @@ def test_the_script_prints_the_numbers_of_the_page(run: Run, tmp_path: Path) -> 
 
 @pytest.mark.torchrun
 def test_the_notebook_run_cell_by_cell_prints_the_numbers_of_the_page(run: Run) -> None:
-    printed, names = io.StringIO(), dict[str, Any]()
+    printed, kernel = io.StringIO(), code.InteractiveInterpreter()
     with contextlib.redirect_stdout(printed):
-        for code in cells(run, "code"):
-            exec(compile(code, "cell", "exec", dont_inherit=True), names)
+        for cell in cells(run, "code"):
+            kernel.runcode(compile(cell, "cell", "exec", dont_inherit=True))
     told(printed.getvalue(), run)
 
 
@@ -114,8 +114,8 @@ def test_values_stay_values_whatever_they_contain(run: Run) -> None:
     evil = "');import os#\"\"\"\\\u2028'''\n\N{SNOWMAN}"
     spec = replace(run.spec, experiments=(Experiment("single", options={"collective": evil}),))
     tree = ast.parse(take_away.script(replace(run, spec=spec, results=())))
-    texts = {ast.literal_eval(node.args[0]) for node in ast.walk(tree)
-             if isinstance(node, ast.Call) and ast.unparse(node.func) == "json.loads" and isinstance(node.args[0], ast.Constant)}
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "json.loads"]
+    texts = [ast.literal_eval(call.args[0]) for call in calls if isinstance(call.args[0], ast.Constant)]
     assert json.loads(json.dumps(to_json(spec))) in [json.loads(text) for text in texts]
 
 

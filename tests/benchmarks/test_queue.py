@@ -1,0 +1,57 @@
+"""From asking to the stored report, on a warm worker process: at the median, and by phase; then what the worker holds."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from pathlib import Path
+
+import pytest
+
+from app.db import Database
+from app.runs.queue import State
+from kernels import processes
+from kernels.spec import Experiment, RunSpec
+from tests.databases import migrated, sqlite_url
+from tests.runs.asking import ask, wait_for
+from tests.runs.worker_process import running
+
+pytestmark = [pytest.mark.benchmark, pytest.mark.torchrun, pytest.mark.timeout(900)]
+
+ONE = RunSpec(4, (Experiment("data_parallel"),))
+THREE = RunSpec(4, tuple(Experiment(name) for name in ("data_parallel", "tensor_parallel", "pipeline_gpipe")))
+RUNS = 20
+
+
+def click(database: Database, wanted: RunSpec) -> dict[str, float]:
+    """Seconds of one run, seen by whoever asked: in all, and by phase."""
+    began = time.monotonic()
+    asked = ask(database, "ada", wanted, fresh=True)
+    answered = time.monotonic()
+    run = wait_for(database, asked.run_id, State.DONE, seconds=60)
+    seconds = {"total": time.monotonic() - began, "asking": answered - began, **run.seconds}
+    return {**seconds, "storing and seeing": max(0.0, seconds["total"] - sum(run.seconds.values()))}
+
+
+def held(pid: int) -> tuple[int, int]:
+    """Megabytes of resident memory, and open files."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.split("VmRSS:")[1].split()[0]) // 1024, len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
+def test_from_asking_to_the_stored_report(tmp_path: Path) -> None:
+    folder, url = tmp_path / "worker", sqlite_url(tmp_path)
+    folder.mkdir()
+    with migrated(url) as database, running(folder, url, real=True) as worker:
+        click(database, ONE)  # starts the host
+        [host] = processes.children(worker.pid)
+        before = held(worker.pid), held(host)
+        for name, wanted in (("one strategy", ONE), ("three strategies", THREE)):
+            rows = [click(database, wanted) for _ in range(RUNS)]
+            middle = {key: statistics.median(row[key] for row in rows) for key in rows[0]}
+            slowest = max(row["total"] for row in rows)
+            split = ", ".join(f"{key} {value:.2f}" for key, value in middle.items() if key != "total")
+            print(f"{name}: p50 {middle['total']:.2f} s, slowest {slowest:.2f} s, {RUNS} runs; at the median {split}")
+        after = held(worker.pid), held(host)
+    for process, first, last in zip(("worker", "host"), before, after, strict=True):
+        print(f"{process}: {first[0]} MB and {first[1]} files after the first run, {last[0]} MB and {last[1]} at the end")
