@@ -144,7 +144,8 @@ def _finding(P: int, s: int, step: int, sent: tuple[int, ...]) -> tuple[str, str
         return "The chunk that has just arrived is now a sum over ", f"{word(step + 1)} GPUs", f". {_left(half - step)}."
     if step == half:
         return ("Each GPU holds ", "one finished chunk",
-                f": a sum over all {word(P)} GPUs, and no other GPU has it. This far it is a reduce-scatter.")
+                f": a sum over {'both' if P == 2 else f'all {word(P)}'} GPUs, and no other GPU has it. This far it is a "
+                "reduce-scatter.")
     if step < 2 * half:
         return "Each GPU holds ", f"{word(step - half + 1)} finished chunks", f" of {word(P)}. From here on sums are copied on."
     if max(sent) == min(sent):

@@ -18,7 +18,7 @@ INSIDE_LEFT, INSIDE_TOP, INSIDE_WIDTH, INSIDE_HEIGHT = 13.0, 34.0, 106.0, 52.0
 SEGMENT_GAP = 2.0
 UNDERLINE = 91.0
 # Two GPUs have both links between them: at these heights, six squares abreast, and with room for a tall payload above.
-NEAR, FAR, PAIR_TOP = 22.0, 78.0, 28.0
+NEAR, FAR, PAIR_TOP = 18.0, 82.0, 32.0
 PAIR_PAYLOAD, LEVEL_PAYLOAD, UPRIGHT_PAYLOAD = 6, 4, 2
 
 Holding = tuple[tuple[frozenset[int], ...], ...]  # by rank, by chunk: whose numbers are added in
@@ -169,11 +169,12 @@ def _link(way: Way, count: int) -> Link:
 
 
 def _name(way: Way, chunk: int, count: int, last_column: float) -> ChunkName:
-    """Over a level payload, on the inner side of an upright one."""
+    """Over a level payload (under the lower one of two GPUs), on the inner side of an upright one."""
     (left, top), (width, height), _ = _payload(way, count)
     text = f"chunk {chunk}"
     if way.level:
-        return ChunkName(left + width / 2, top - 9, "middle", text)
+        below = way.abreast == PAIR_PAYLOAD and way.start[0] > way.end[0]
+        return ChunkName(left + width / 2, top + height + 21 if below else top - 9, "middle", text)
     if way.start[0] > last_column:
         return ChunkName(left - 9, top + height / 2 + 5, "end", text)
     return ChunkName(left + width + 9, top + height / 2 + 5, "start", text)

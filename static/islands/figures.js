@@ -44,6 +44,17 @@
     return document.getElementById(control.type === "range" ? control.id.replace(/-slider$/, "") : `${control.id}-slider`);
   }
 
+  /** How far a dial goes may depend on another one: the drawing says so, and a value beyond it becomes the last one. */
+  function bound(form) {
+    const drawing = form.querySelector("[data-bound]");
+    const number = drawing && document.getElementById(drawing.dataset.bound);
+    if (!number || number.max === drawing.dataset.maximum) return;
+    for (const control of [number, partner(number)]) control.max = drawing.dataset.maximum;
+    if (Number(number.value) > Number(number.max)) number.value = number.max;
+    partner(number).value = number.value;
+    remember(form);
+  }
+
   /** Sets this figure's part of the lesson's address. */
   function remember(form) {
     const prefix = `${form.dataset.figure}.`;
@@ -88,6 +99,7 @@
   document.addEventListener("htmx:load", event => {
     for (const form of forms()) {
       if (event.detail.elt.contains(form) && fields(form).some(changed)) show(form);
+      else if (form.contains(event.detail.elt)) bound(form);
     }
   });
 
