@@ -6,7 +6,8 @@ import shutil
 import socket
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +34,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", "ignore:Session-scoped fixtures defined as instance methods")
 
 
-def make_app(folder: Path, *, docs: bool = False, **chosen: Any) -> FastAPI:
-    """A site whose course has the flagship alone, the other lessons still to come: their texts are tested elsewhere."""
+def make_app(folder: Path, *, docs: bool = False, lessons: Sequence[str] = (), **chosen: Any) -> FastAPI:
+    """A site whose course has the flagship and the `lessons` named, all others still to come: each is tested on its own."""
     course = folder / "course"
     if not course.exists():
-        shutil.copytree(settings.COURSE_DIR / "split-three-ways", course / "split-three-ways")
+        for slug in ("split-three-ways", *lessons):
+            shutil.copytree(settings.COURSE_DIR / slug, course / slug)
         shutil.copy(settings.COURSE_DIR / "course.yaml", course)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(settings, "COURSE_DIR", course)
@@ -61,8 +63,15 @@ def client(web_app: FastAPI) -> TestClient:
 @pytest.fixture(scope="session")
 def live_url(web_app: FastAPI) -> Iterator[str]:
     """The same application behind a real socket."""
+    with serving(web_app) as url:
+        yield url
+
+
+@contextmanager
+def serving(app: FastAPI) -> Iterator[str]:
+    """The address of an application behind a real socket, for as long as the block runs."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        server = uvicorn.Server(uvicorn.Config(web_app, log_config=None, access_log=False))
+        server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"
