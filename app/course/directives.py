@@ -13,6 +13,8 @@ from app.course import cards
 from app.course.code import quote_html
 from app.course.model import Slot
 from app.course.worked import worked_html
+from app.figures import FIGURES
+from app.figures.engine import start_values
 from app.theory import FORMULAS
 
 if TYPE_CHECKING:
@@ -68,6 +70,11 @@ def _figure(composer: Composer, words: Words) -> str:
                            f"Its fields are {', '.join(fields)}; write FIELD=VALUE.")
             continue
         params[field] = value
+    if name in FIGURES:
+        try:
+            start_values(FIGURES[name], params)
+        except ValueError as refused:
+            composer.fault(f"the figure {name} cannot start there: {refused}", "Choose values that its controls allow.")
     draft.shown_figures.append(name)
     return _slot(composer, Slot("figure", name, params))
 

@@ -46,6 +46,7 @@ SLIPS = [
     Slip("unknown figure", TEXT, "::figure volume P=2 L=1", "::figure volum", "::figure volum", "Play", "no figure 'volum'",
          "volume"),
     Slip("unknown figure field", TEXT, "volume P=2", "volume Q=2", "volume Q=2", "Play", "no field 'Q'", "Its fields are P"),
+    Slip("figure that cannot start", TEXT, "volume P=2", "volume P=99", "volume P=99", "Play", "cannot start", "controls allow"),
     Slip("unknown formula card", TEXT, "collectives.ring_all_reduce\n", "collectives.ring\n", "::formula collectives.ring",
          "Formalize", "no formula 'collectives.ring'", "collectives.ring_all_reduce"),
     Slip("unknown formula in text", TEXT, "{= data_parallel.params =} weights", "{= data_parallel.weights =} weights",
