@@ -97,16 +97,18 @@ def _experiment(draft: Draft, fields: Fields, folder: Path) -> Experiment:
     if figure is not None and figure not in draft.figures:
         fields.fault("figure", f"there is no figure {figure!r}.", f"Known are {', '.join(draft.figures)}.")
     world_size = _whole(fields, "P", int(draft.given.get("P", spec.P.default)))
-    strategies = tuple(_strategy(draft, entry, world_size) for entry in fields.mappings("strategies"))
+    entries = list(fields.mappings("strategies"))
+    strategies = tuple(_strategy(draft, entry, world_size) for entry in entries)
+    labels = tuple(plain_text(draft, entry, "label") if entry.has("label") else "" for entry in entries)
     for fault in spec.world_size_faults(world_size):
         fields.fault("P", f"{fault.field} = {fault.value} cannot run.", f"It {fault.allowed}.")
     title, text = plain_text(draft, fields, "title"), text_html(draft, fields, "text")
-    return Experiment(name, title, text, figure, world_size, strategies, _recorded(fields, folder, strategies))
+    return Experiment(name, title, text, figure, world_size, strategies, _recorded(fields, folder, strategies), labels)
 
 
 def _strategy(draft: Draft, fields: Fields, world_size: int) -> spec.Experiment:
     """One strategy at its values: its own, the lesson's, or the defaults of kernels.spec, in this order."""
-    fields.allow("strategy", "L", "H", "T", "m", "options")
+    fields.allow("strategy", "label", "L", "H", "T", "m", "options")
     options = fields.mapping("options")
     values = {one.name: _whole(fields, one.name, _given(draft.given, one)) for one in (spec.L, spec.H, spec.T, spec.M)}
     chosen = {} if options is None else {key: _option(item.value) for key, item in options.items()}

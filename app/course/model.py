@@ -99,6 +99,7 @@ class Experiment:
 
     Where `figure` is named, its fields give the values; `P` and `strategies` hold the ones the lesson starts from.
     `recorded` holds reports in the schema that the API and `worldsize measure --json` share; empty when none is shipped.
+    `labels` are the lesson's own names of the strategies, "" where it gives none.
     """
 
     id: str
@@ -108,13 +109,18 @@ class Experiment:
     P: int
     strategies: tuple[spec.Experiment, ...]
     recorded: tuple[Mapping[str, object], ...] = ()
+    labels: tuple[str, ...] = ()
 
     def recorded_report(self, run: spec.Experiment) -> Mapping[str, object] | None:
         """The recorded report of this run: the same strategy at the same values and options."""
         return next((report for report in self.recorded if is_report_of(report, run)), None)
 
     def title_of(self, run: spec.Experiment) -> str:
-        """The strategy's title and, where the experiment runs it more than once, the options that set this run apart."""
+        """The lesson's label, at whatever values the run is. Without one the strategy's title and, where the experiment runs it
+        more than once, the options that set this run apart."""
+        for one, label in zip(self.strategies, self.labels, strict=False):
+            if label and (one.strategy, one.options) == (run.strategy, run.options):
+                return label
         rivals = [other for other in self.strategies if other.strategy == run.strategy]
         strategy = spec.STRATEGY_SPECS[run.strategy]
         apart = [option.name for option in strategy.options if len({other.option(option.name) for other in rivals}) > 1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -104,3 +105,10 @@ def test_the_recorded_run_holds_all_four_ways_and_was_equal_to_the_byte() -> Non
     assert [report["verdict"] for report in reports if report is not None] == ["equal"] * 4
     totals = [sum(report["measured"]["payload_bytes_by_rank"]) for report in reports if report is not None]  # type: ignore[index]
     assert totals == [768, 768, 384, 768]
+
+
+def test_the_four_ways_have_names_of_their_own_at_any_values() -> None:
+    (experiment,) = lesson().experiments
+    names = ["All-reduce by hand", "All-reduce through gloo", "Reduce-scatter by hand", "Reduce-scatter through gloo"]
+    assert [experiment.title_of(run) for run in experiment.strategies] == names
+    assert [experiment.title_of(replace(run, H=8)) for run in experiment.strategies] == names
