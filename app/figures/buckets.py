@@ -88,7 +88,7 @@ def compute(inputs: Inputs) -> BucketsView:
     rows = _rows(model, buckets)
     sizes = ", ".join(row.text for row in rows[:MOST_ROWS]) + (" and so on" if len(rows) > MOST_ROWS else "")
     return BucketsView(
-        title=title, rows=rows, shown_rows=rows[:MOST_ROWS], hidden=_hidden(rows), finding=_finding(model, buckets, limits),
+        title=title, rows=rows, shown_rows=_shown(rows), hidden=_hidden(rows), finding=_finding(model, buckets, limits),
         reported=_reported(name, inputs, buckets), wide=_strip(model, buckets, limits, 820),
         narrow=_strip(model, buckets, limits, 350), first_name=model[-1].name, last_name=model[0].name,
         total=f"{total:,} bytes",
@@ -105,9 +105,16 @@ def _rows(model: Sequence[Parameter], buckets: Sequence[Bucket]) -> tuple[Row, .
     )
 
 
+def _shown(rows: tuple[Row, ...]) -> tuple[Row, ...]:
+    """All of them; of too many the first ones and the last, which is often the largest."""
+    return rows if len(rows) <= MOST_ROWS else (*rows[: MOST_ROWS - 1], rows[-1])
+
+
 def _hidden(rows: Sequence[Row]) -> str:
-    more = len(rows) - MOST_ROWS
-    return "" if more <= 0 else f"and {counted(more, 'bucket')} more, in the table below"
+    if len(rows) <= MOST_ROWS:
+        return ""
+    first, last = MOST_ROWS, len(rows) - 1
+    return f"Bucket {first} is in the table below" if first == last else f"Buckets {first} to {last} are in the table below"
 
 
 def _strip(model: Sequence[Parameter], buckets: Sequence[Bucket], limits: tuple[int, int], width: float) -> Strip:

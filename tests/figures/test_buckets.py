@@ -90,4 +90,14 @@ def test_the_finding_counts_the_all_reduces_and_explains_the_fullest(at: dict[st
     named = re.search(r"Bucket (\d+) holds .* because (\S+) alone", view.finding.text)
     if named:
         assert view.rows[int(named[1]) - 1].closed_by == named[2]
-    assert len(view.shown_rows) + (int(re.findall(r"\d+", view.hidden)[0]) if view.hidden else 0) == count
+
+
+@settings(max_examples=100, deadline=None)
+@given(values)
+def test_buckets_that_are_not_listed_are_named_and_the_last_one_is_listed(at: dict[str, Any]) -> None:
+    view = buckets(**at)
+    named = [int(number) for number in re.findall(r"\d+", view.hidden)]
+    hidden = set(range(named[0], named[-1] + 1)) if named else set()
+    assert hidden | {row.number for row in view.shown_rows} == set(range(1, len(view.rows) + 1))
+    assert not hidden & {row.number for row in view.shown_rows}
+    assert view.shown_rows[-1] == view.rows[-1]
