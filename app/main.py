@@ -16,7 +16,7 @@ from app.figures import FIGURES
 from app.migrations import migrate
 from app.private_files import make_private_folder, read_or_make_secret
 from app.settings import Settings
-from app.web import api, checkpoints, course_map, figures, health, learner, lessons, predictions, theme
+from app.web import api, api_runs, checkpoints, course_map, figures, health, learner, lessons, predictions, runs, theme
 from app.web.deps import Site
 from app.web.error_pages import OTHER_SITE, TOO_LARGE, Refusal, add_error_pages
 from app.web.logs import RequestLog
@@ -26,7 +26,7 @@ from app.web.static import load_statics
 
 SMALLEST_COMPRESSED = 800  # bytes; below, gzip saves nothing
 COMPRESSION_LEVEL = 5
-ROUTERS = (course_map, lessons, figures, checkpoints, predictions, learner, theme, api, health)
+ROUTERS = (course_map, lessons, figures, checkpoints, predictions, runs, learner, theme, api, api_runs, health)
 
 
 def create_app(settings: Settings, *, docs: bool = False) -> FastAPI:

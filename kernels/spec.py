@@ -290,7 +290,7 @@ def run_faults(spec: RunSpec, max_world_size: int = MAX_WORLD_SIZE) -> list[Faul
         faults.append(Fault("experiments", 0, "name at least one strategy"))
     for experiment in spec.experiments:
         found = experiment_faults(spec.P, experiment)
-        faults += found or _installation_faults(experiment) + _counting_faults(spec, experiment)
+        faults += found or installation_faults(experiment) + _counting_faults(spec, experiment)
     return faults
 
 
@@ -300,7 +300,8 @@ def is_installed(strategy: str) -> bool:
     return requires is None or requires.is_installed()
 
 
-def _installation_faults(experiment: Experiment) -> list[Fault]:
+def installation_faults(experiment: Experiment) -> list[Fault]:
+    """Why this installation cannot run a strategy that others can: what it lacks, and how to get it."""
     requires = STRATEGY_SPECS[experiment.strategy].requires
     if requires is None or requires.is_installed():
         return []

@@ -13,7 +13,7 @@ from pathlib import Path
 from platform import machine, system
 
 from app.runs.host_process import CODE_ROOT
-from kernels.spec import Experiment, Fault, OptionValue, Range, RunSpec, experiment_faults, run_faults, to_json
+from kernels.spec import Experiment, Fault, OptionValue, Range, RunSpec, experiment_faults, installation_faults, run_faults, to_json
 
 # One launch carries a handful of experiments; whoever wants a grid runs `worldsize verify`.
 MOST_EXPERIMENTS = 12
@@ -89,7 +89,7 @@ def runnable(world_size: int, experiments: Sequence[Experiment]) -> tuple[RunSpe
     fitting: list[Experiment] = []
     left_out: LeftOut = []
     for experiment in experiments:
-        faults = experiment_faults(world_size, experiment)
+        faults = experiment_faults(world_size, experiment) or installation_faults(experiment)
         if faults:
             left_out.append((experiment, faults))
         else:

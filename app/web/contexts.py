@@ -146,6 +146,15 @@ class Question(Context):
 
 
 @dataclass(frozen=True)
+class RunSlip:
+    """A run that may not start: what to say beside the button of which experiment, and under which status."""
+
+    experiment: str
+    message: str
+    status: int
+
+
+@dataclass(frozen=True)
 class GuessOption:
     """One possible guess, with the drawing and the sentence that stand on it."""
 
@@ -239,13 +248,12 @@ class StrategyResult:
 @dataclass(frozen=True)
 class Experiment(Context):
     template: ClassVar[str] = "fragments/_experiment.html"
-    id: str
     title: str
     text_html: Markup
-    results: tuple[StrategyResult, ...]
-    recorded: str  # one sentence: when, on what; "" where nothing was recorded
+    place: str  # id of the place of its run
+    run: Markup
     runs: bool
-    commands: tuple[str, ...]
+    commands: tuple[str, ...]  # what does the same in a shell, where pages cannot start runs
     size: int  # GPUs of the run
 
 

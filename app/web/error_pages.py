@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from app.errors import BadInput, NotFound, StorageRefused
+from app.errors import BadInput, NotFound, RunRefused, RunRejected, StorageRefused
 from app.web import contexts, course_map
 from app.web.logs import log, request_id
 from app.web.render import is_htmx, render
@@ -34,6 +34,7 @@ class Trouble:
 NO_PAGE = Trouble(404, "Nothing lives at this address", "The link may be old, or a letter is missing. These are the lessons.")
 TOO_LARGE = Trouble(413, "That is too much to send", "A form here never needs more than a megabyte. Nothing was stored.")
 OTHER_SITE = Trouble(403, "This form came from another site", "Nothing was changed. Open the page here and send it once more.")
+OTHER_LEARNER = Trouble(403, "This run is not yours to cancel", "Only somebody who waits for it can. Nothing was changed.")
 BROKEN = Trouble(500, "Something broke on our side", "Your earlier answers are safe. Go back and try again.", ours=True)
 NO_STORAGE = Trouble(503, "Nothing can be stored right now",
                      "An answer sent just now was not kept and cost no try. Send it again in a few minutes.", ours=True)
@@ -78,6 +79,8 @@ def add_error_pages(app: FastAPI) -> None:
     app.add_exception_handler(NotFound, _not_found)
     app.add_exception_handler(BadInput, _bad_input)
     app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(RunRejected, _run_rejected)
+    app.add_exception_handler(RunRefused, _run_refused)
     app.add_exception_handler(StorageRefused, _no_storage)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(Exception, _broken)
@@ -97,6 +100,21 @@ def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     fields = {str(detail["loc"][-1]): str(detail["msg"]) for detail in error.errors()}
     return _bad_input(request, BadInput(fields))
+
+
+def _run_rejected(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RunRejected)
+    fields: dict[str, str] = {}
+    for fault in error.faults:
+        fields.setdefault(fault.field, f"{fault.value}: {fault.allowed}")
+    return answer(request, Trouble(422, "This run cannot start", "Nothing was started.", fields))
+
+
+def _run_refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RunRefused)
+    response = answer(request, Trouble(429, "Not now", str(error)))
+    response.headers["Retry-After"] = str(error.retry_seconds)
+    return response
 
 
 def _no_storage(request: Request, error: Exception) -> Response:

@@ -6,9 +6,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
-from markupsafe import Markup
-
-from app.course.model import Experiment
 from app.web import contexts
 from app.web.render import byte_count, thousands
 from kernels import spec
@@ -18,21 +15,6 @@ FULL_WIDTH = 98  # percent: the outline of the longest bar stays inside the draw
 WIRE_WIDTH = 820
 SHADES = 10
 RANK_GAP = "\N{NO-BREAK SPACE}\N{NO-BREAK SPACE}"
-
-
-def experiment_view(experiment: Experiment, runs: bool) -> contexts.Experiment:
-    """Results in the order of the lesson, from the run that ships with it."""
-    recorded = [(run, report) for run in experiment.strategies if (report := experiment.recorded_report(run)) is not None]
-    return contexts.Experiment(
-        id=experiment.id,
-        title=experiment.title,
-        text_html=Markup(experiment.text_html),
-        results=tuple(result_view(report, experiment.title_of(run)) for run, report in recorded),
-        recorded=recorded_sentence(recorded[0][1]) if recorded else "",
-        runs=runs,
-        commands=tuple(command(experiment.P, run) for run in experiment.strategies),
-        size=experiment.P,
-    )
 
 
 def command(world_size: int, run: spec.Experiment) -> str:

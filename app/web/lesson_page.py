@@ -14,13 +14,14 @@ from app.course.render import render_section
 from app.web import contexts
 from app.web import figures as figure_pages
 from app.web.deps import Site, Visitor, remember
-from app.web.experiments import experiment_view
 from app.web.guesses import Kept, prediction_view, recall_view
 from app.web.questions import question_view
 from app.web.render import fragment, is_htmx, render
+from app.web.run_forms import Place
+from app.web.run_places import experiment_view
 from app.web.standing import Past, past, standing, unreached
 
-Slip = contexts.Question | contexts.Prediction  # a form that came back with a message
+Slip = contexts.Question | contexts.Prediction | contexts.RunSlip  # a form that came back with a message
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,8 @@ class PageEmbed:
     def experiment(self, experiment_id: str) -> str:
         experiment = self.lesson.find_experiment(experiment_id)
         assert experiment is not None, "load_course has checked every slot"
-        return self._html(experiment_view(experiment, self.site.settings.runs))
+        slip = self.slip if isinstance(self.slip, contexts.RunSlip) else None
+        return self._html(experiment_view(self.request, self.site, self.who, Place(self.lesson, experiment), slip))
 
     def prediction(self, prediction_id: str) -> str:
         if isinstance(self.slip, contexts.Prediction) and self.slip.id == prediction_id:
@@ -81,10 +83,13 @@ def show_lesson(
         sections, rail.items, rail.number, rail.count, _next(site, lesson),
     )
     figures_fail = figure_pages.has_errors(request, lesson.figures)
-    return render(request, page, 422 if slip or figures_fail else 200)
+    status = slip.status if isinstance(slip, contexts.RunSlip) else 422 if slip or figures_fail else 200
+    return render(request, page, status)
 
 
-def show_slip(request: Request, site: Site, lesson: Lesson, who: Visitor, slip: Slip) -> Response:
+def show_slip(
+    request: Request, site: Site, lesson: Lesson, who: Visitor, slip: contexts.Question | contexts.Prediction
+) -> Response:
     """422: the form with a message, alone for htmx, else in its page."""
     response = render(request, slip, 422) if is_htmx(request) else show_lesson(request, site, lesson, who, slip)
     return remember(request, response, who)

@@ -1,0 +1,140 @@
+"""Sentences and bars about a run: where it stands, how long ago, why there is no result. Each is made from the run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from app.errors import RunRejected
+from app.runs.queue import Run, State
+from app.web.run_contexts import Phase
+from kernels.spec import RunSpec
+
+STEPS = ("Queue", "Launch", "Warm-up", "Measure", "Done")
+NUMERALS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+ORDINALS = ("", "Next", "Second", "Third", "Fourth", "Fifth", "Sixth", "Seventh", "Eighth", "Ninth", "Tenth")
+
+
+def numeral(number: int) -> str:
+    return NUMERALS[number] if number < len(NUMERALS) else f"{number:,}"
+
+
+def seconds(value: float) -> str:
+    """0.4 s; from ten seconds on without a fraction."""
+    return f"{value:.1f} s" if value < 10 else f"{value:.0f} s"
+
+
+def processes(run: RunSpec) -> str:
+    """'Four processes', to begin a sentence."""
+    return f"{numeral(run.P).capitalize()} process{'' if run.P == 1 else 'es'}"
+
+
+def age(then: datetime, now: datetime) -> str:
+    """'3 minutes ago', or the day where that is long past."""
+    passed = (now - then).total_seconds()
+    if passed < 10:
+        return "just now"
+    for size, unit in ((86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second")):
+        if passed >= size:
+            count = int(passed // size)
+            if unit == "day" and count > 30:
+                return f"on {then.day} {then:%B %Y}"
+            return f"{count} {unit}{'' if count == 1 else 's'} ago"
+    raise AssertionError("a second has passed")
+
+
+def setting(run: RunSpec) -> str:
+    """'P = 4, L = 2, H = 4, T = 1', as far as all experiments of the run share it."""
+    words = [f"P = {run.P}"]
+    for name in ("L", "H", "T", "m"):
+        values = {getattr(one, name) for one in run.experiments}
+        if len(values) == 1 and (name != "m" or values != {1}):
+            words.append(f"{name} = {values.pop()}")
+    return ", ".join(words)
+
+
+def refusal(rejected: RunRejected) -> str:
+    """What cannot run, and that nothing was started."""
+    faults = "; ".join(f"{fault.field} = {fault.value}: {fault.allowed}" for fault in rejected.faults)
+    return f"{faults}. Nothing was started."
+
+
+def queued(position: int, away: str) -> str:
+    """The place in the queue. `away` says since when nobody has been there to take runs; "" while somebody is."""
+    if away:
+        return f"{away} Your run keeps its place and starts by itself as soon as one comes back."
+    place = ORDINALS[position] if position < len(ORDINALS) else f"{position}th"
+    return f"{place} in the queue." if position else "Its turn comes now."
+
+
+def worker_away(since: datetime, now: datetime) -> str:
+    """Nobody takes runs: since when, if anybody ever did."""
+    if since.timestamp() == 0:
+        return "No worker has been started on this server yet."
+    return f"The worker of this server was seen last {age(since, now)}."
+
+
+def running(run: Run, titles: Sequence[str]) -> str:
+    """What happens now."""
+    progress = run.progress
+    if run.cancel_requested:
+        return "Stopping. Every process of this run is being ended."
+    again = "The worker that carried this run was lost, so it began anew. " if run.losses else ""
+    if progress is None or progress.phase not in ("warming up", "measuring"):
+        return f"{again}{processes(run.spec)} start{'s' if run.spec.P == 1 else ''} and find each other on this machine."
+    title = titles[progress.experiment]
+    if progress.phase == "warming up":
+        why = "libraries arrange their buffers in these steps, so they do not count"
+        return f"{again}{title}, warming up in {progress.dtype}: {why}."
+    count = f"repetition {max(1, progress.repetition)} of {progress.repetitions}" if progress.repetitions else "the first step"
+    return f"{again}{title}, measuring in {progress.dtype}: {count}."
+
+
+def phases(run: Run, position: int, now: datetime) -> tuple[Phase, ...]:
+    """The five steps of a run that is under way. Warm-up is passed once: later strategies warm up while others are measured."""
+    at, note, value = _where(run, position)
+    waited = ((run.started_at or now) - run.asked_at).total_seconds()
+    return tuple(
+        Phase(name, "done" if number < at else "now" if number == at else "todo",
+              note if number == at else seconds(max(0.0, waited)) if number == 0 and run.started_at else "",
+              value if number == at else None)
+        for number, name in enumerate(STEPS)
+    )
+
+
+def _where(run: Run, position: int) -> tuple[int, str, str | None]:
+    progress = run.progress
+    if run.state is State.QUEUED:
+        return 0, f"place {position}" if position else "", None
+    if progress is None or progress.phase not in ("warming up", "measuring"):
+        return 1, "", None
+    if progress.phase == "warming up" and progress.fraction == 0:
+        return 2, "", None
+    return 3, f"strategy {progress.experiment + 1} of {progress.experiments}", f"{progress.fraction:.3f}"
+
+
+def phases_of_done(run: Run) -> tuple[Phase, ...]:
+    """How long each step took, and all of them."""
+    assert run.ended_at is not None
+    names = ("queued", "launching", "warming_up", "measuring")
+    notes = [seconds(run.seconds[name]) if name in run.seconds else "" for name in names]
+    notes.append(f"{seconds((run.ended_at - run.asked_at).total_seconds())} in all")
+    return tuple(Phase(name, "done", note) for name, note in zip(STEPS, notes, strict=True))
+
+
+def phases_of_ended(run: Run) -> tuple[Phase, ...]:
+    """The step in which a run without a result stopped."""
+    where = "" if run.failure is None else run.failure.phase
+    stopped = 3 if "measuring" in where else 2 if "warm" in where else 0 if run.started_at is None else 1
+    word = {State.CANCELLED: "cancelled", State.TIMED_OUT: "out of time"}.get(run.state, "stopped here")
+    return tuple(Phase(name, "done" if number < stopped else "stop" if number == stopped else "todo",
+                       word if number == stopped else "") for number, name in enumerate(STEPS))
+
+
+def failure_heading(run: Run) -> str:
+    rank = None if run.failure is None else run.failure.rank
+    if run.state is State.CANCELLED:
+        return "This run was cancelled."
+    if run.state is State.TIMED_OUT:
+        return f"The time limit of {seconds(run.spec.time_limit_seconds)} ended this run."
+    return "The run ended without a result." if rank is None else f"Rank {rank} stopped before the run was done."

@@ -1,0 +1,197 @@
+"""POST /runs starts a real job; its page, its status that polls itself to the end, cancelling, and what can be taken away."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Depends, Query
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from app.errors import BadInput, RunRefused, RunRejected
+from app.runs import queue, take_away
+from app.web import contexts, run_contexts
+from app.web.deps import Site, SiteDep, Visitor, VisitorDep, remember
+from app.web.error_pages import OTHER_LEARNER, answer
+from app.web.lesson_page import show_lesson
+from app.web.logs import log
+from app.web.render import fragment, is_htmx, render
+from app.web.run_forms import OWN_KEYS, Pairs, Place, find_place, strategies_of, wanted
+from app.web.run_places import button_of
+from app.web.run_views import (
+    Seen,
+    Setting,
+    element,
+    facts,
+    look,
+    place_view,
+    recorded_view,
+    status_view,
+    titles,
+)
+from app.web.run_words import numeral, refusal, setting
+
+router = APIRouter()
+# A run's address is all it takes to read it: it belongs into no index and no cache.
+PRIVATE = {"Cache-Control": "no-store", "X-Robots-Tag": "noindex"}
+TWO_SHAPES = {**PRIVATE, "Vary": "HX-Request"}
+LONGEST = 120  # letters of a name in a query
+GOES_ON = "Others wait for the same run, so it goes on for them. You need not do anything."
+Of = Annotated[str, Query(max_length=LONGEST)]
+
+
+async def form_pairs(request: Request) -> list[tuple[str, str]]:
+    """A form whose fields depend on what is run. Files are nobody's values."""
+    form = await request.form()
+    return [(key, value) for key, value in form.multi_items() if isinstance(value, str)]
+
+
+@router.post("/runs")
+def start_run(
+    request: Request, site: SiteDep, who: VisitorDep, pairs: Annotated[list[tuple[str, str]], Depends(form_pairs)]
+) -> Response:
+    """303 to the run's page, or for htmx its place in the page. What may not start is said beside the button."""
+    given = dict(pairs)
+    place = find_place(site.course, given["experiment"]) if "experiment" in given else None
+    try:
+        asked = _ask(site, who, place, pairs)
+    except (BadInput, RunRejected, RunRefused) as refused:
+        return remember(request, _refused(request, site, who, place, refused), who)
+    log.info("run asked for", run=asked.run_id, shared=asked.shared)
+    if not is_htmx(request):
+        return remember(request, RedirectResponse(_page_address(asked.run_id, place), 303, headers=PRIVATE), who)
+    known = who.stored()
+    how = Setting(button=button_of(site, place), recorded=_recorded(place), said="", focus=True)
+    return remember(request, _placed(request, look(site, asked.run_id, known), place, known, how), who)
+
+
+def _ask(site: Site, who: Visitor, place: Place | None, pairs: Pairs) -> queue.Asked:
+    given = dict(pairs)
+    plain = [(key, value) for key, value in pairs if "." not in key and key not in ("experiment", "again")]
+    if "again" in given:
+        with site.database.reading() as session:
+            spec = queue.get(session, given["again"]).spec
+    elif place is not None:
+        spec = wanted(place, pairs, site.settings.max_world_size)
+    elif "strategy" in given:
+        spec = strategies_of(plain, site.settings.max_world_size)
+    else:
+        raise BadInput({"strategy": f"name one, or an experiment; the names are {', '.join(OWN_KEYS)}."})
+    with site.database.writing() as session:
+        return queue.ask(session, who.id, spec, settings=site.settings, fresh="again" in given)
+
+
+def _refused(
+    request: Request, site: Site, who: Visitor, place: Place | None, refused: BadInput | RunRejected | RunRefused
+) -> Response:
+    status, headers, message = refusal_of(refused)
+    if place is not None and is_htmx(request):
+        target = {"HX-Retarget": f"#{element(place)}-refusal", "HX-Reswap": "innerHTML"}
+        return render(request, run_contexts.Refusal(message), status, {**TWO_SHAPES, **headers, **target})
+    if place is not None:
+        at_lesson = Request({**request.scope, "path": f"/lessons/{place.lesson.slug}"})
+        response = show_lesson(at_lesson, site, place.lesson, who, contexts.RunSlip(place.experiment.id, message, status))
+        response.headers.update(headers)
+        return response
+    raise refused
+
+
+def refusal_of(refused: BadInput | RunRejected | RunRefused) -> tuple[int, dict[str, str], str]:
+    """Status, headers and words of a run that may not start."""
+    if isinstance(refused, RunRefused):
+        return 429, {"Retry-After": str(refused.retry_seconds)}, str(refused)
+    if isinstance(refused, RunRejected):
+        return 422, {}, refusal(refused)
+    return 422, {}, f"{' '.join(f'{text}' for text in refused.errors.values())} Nothing was started."
+
+
+@router.get("/runs/{run_id}")
+def run_page(request: Request, site: SiteDep, who: VisitorDep, run_id: str, of: Of = "") -> Response:
+    """All there is about a run, for whoever has its address."""
+    place = find_place(site.course, of) if of else None
+    seen = look(site, run_id, who)
+    run = seen.run
+    view = place_view(seen, place, who, Setting(permalink=True))
+    names = titles(run, place)
+    gpus = f"{numeral(run.spec.P)} GPU{'' if run.spec.P == 1 else 's'}"
+    page = run_contexts.RunPage(
+        title=f"{names[0]} on {gpus}" if len(names) == 1 else f"{numeral(len(names)).capitalize()} ways, {gpus}",
+        lede=f"{', '.join(dict.fromkeys(names))}, at {setting(run.spec)}.",
+        run=fragment(site.environment, view),
+        place=element(place),
+        facts=facts(run),
+        asked=f"{run.asked_at.day} {run.asked_at:%B %Y, %H:%M} UTC",
+        run_id=run.id,
+        lesson="" if place is None else place.lesson.slug,
+        lesson_title="" if place is None else place.lesson.title,
+        anchor="" if place is None else f"experiment-{place.experiment.id}",
+        refresh=view.status is not None,
+    )
+    return render(request, page, headers=PRIVATE)
+
+
+@router.get("/runs/{run_id}/status")
+def run_status(
+    request: Request, site: SiteDep, who: VisitorDep, run_id: str, of: Of = "", said: Of = ""
+) -> Response:
+    """The moving part while a run goes on; once it has ended, its whole place with the result."""
+    place = find_place(site.course, of) if of else None
+    seen = look(site, run_id, who)
+    if not seen.run.state.is_final:
+        return render(request, run_contexts.RunStatus(status_view(seen, place, said)), headers=PRIVATE)
+    how = Setting(button=button_of(site, place), recorded=_recorded(place), said=said, fresh=True, permalink=place is None)
+    target = {"HX-Retarget": f"#{element(place)}", "HX-Reswap": "outerHTML"}
+    return _placed(request, seen, place, who, how, target)
+
+
+@router.post("/runs/{run_id}/cancel")
+def cancel_run(request: Request, site: SiteDep, who: VisitorDep, run_id: str, of: Of = "") -> Response:
+    """Takes a request back. A run that others wait for as well goes on without this learner."""
+    place = find_place(site.course, of) if of else None
+    with site.database.writing() as session:
+        cancelled = queue.cancel(session, run_id, who.id)
+    if cancelled is queue.Cancelled.NOT_YOURS:
+        return answer(request, OTHER_LEARNER)
+    log.info("run cancelled", run=run_id, outcome=cancelled.value)
+    if not is_htmx(request):
+        return RedirectResponse(_page_address(run_id, place), 303, headers=PRIVATE)
+    remark = GOES_ON if cancelled is queue.Cancelled.SHARED else ""
+    how = Setting(button=button_of(site, place), recorded=_recorded(place), remark=remark, said="", focus=True)
+    seen = None if remark else look(site, run_id, who)
+    return _placed(request, seen, place, who, how)
+
+
+@router.get("/runs/{run_id}/script")
+def run_script(site: SiteDep, run_id: str) -> Response:
+    """The exact run as a Python file."""
+    with site.database.reading() as session:
+        run = queue.get(session, run_id)
+    return _download(take_away.script(run), "text/x-python", f"world-size-run-{run.number}.py")
+
+
+@router.get("/runs/{run_id}/notebook")
+def run_notebook(site: SiteDep, run_id: str) -> Response:
+    """The exact run as a Jupyter notebook."""
+    with site.database.reading() as session:
+        run = queue.get(session, run_id)
+    return _download(take_away.notebook(run), "application/x-ipynb+json", f"world-size-run-{run.number}.ipynb")
+
+
+def _download(text: str, kind: str, name: str) -> Response:
+    return Response(text, media_type=kind, headers={**PRIVATE, "Content-Disposition": f'attachment; filename="{name}"'})
+
+
+def _placed(
+    request: Request, seen: Seen | None, place: Place | None, who: Visitor, how: Setting, headers: dict[str, str] | None = None
+) -> Response:
+    view = place_view(seen, place, who, how)
+    return render(request, view, headers={**TWO_SHAPES, **(headers or {})})
+
+
+def _recorded(place: Place | None) -> run_contexts.Recorded | None:
+    return None if place is None else recorded_view(place.experiment)
+
+
+def _page_address(run_id: str, place: Place | None) -> str:
+    return f"/runs/{run_id}" + ("" if place is None else f"?{urlencode({'of': place.key})}")
