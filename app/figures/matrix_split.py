@@ -150,12 +150,21 @@ def _parts(case: Case, mine: Share, left_over: Share) -> tuple[Part, ...]:
 
 
 def _heads(case: Case) -> tuple[tuple[str, str], ...]:
+    """Names, and under them what a GPU has of each."""
+    names = ("x", "A", "z", "B", "y") if case.forward else ("dx", "A", "dz", "B", "dy")
+    return tuple(zip(names, _what_it_has(case), strict=True))
+
+
+def _what_it_has(case: Case) -> tuple[str, ...]:
+    if case.active == 1:
+        return ("whole",) * 5
     first = "its columns" if case.pair else "its rows"
+    if not case.runs:
+        return "", first, "", "its rows", ""
     if case.forward:
-        middle = "its slice" if case.pair else "partial sums"
-        return ("x", "input"), ("A", first), ("z", middle), ("B", "its rows"), ("y", "partial sums")
+        return "input", first, "its slice" if case.pair else "partial sums", "its rows", "partial sums"
     end, middle = ("partial sums", "its slice") if case.pair else ("with zeros", "with zeros")
-    return ("dx", end), ("A", first), ("dz", middle), ("B", "its rows"), ("dy", "the same")
+    return end, first, middle, "its rows", "the same"
 
 
 def _signs(case: Case) -> tuple[str, ...]:
