@@ -13,7 +13,17 @@ from pathlib import Path
 from platform import machine, system
 
 from app.runs.host_process import CODE_ROOT
-from kernels.spec import Experiment, Fault, OptionValue, Range, RunSpec, experiment_faults, installation_faults, run_faults, to_json
+from kernels.spec import (
+    Experiment,
+    Fault,
+    OptionValue,
+    Range,
+    RunSpec,
+    experiment_faults,
+    installation_faults,
+    run_faults,
+    to_json,
+)
 
 # One launch carries a handful of experiments; whoever wants a grid runs `worldsize verify`.
 MOST_EXPERIMENTS = 12

@@ -38,13 +38,16 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a running run is. An experiment is measured twice, in fp32 and in fp64; `repetition` counts readings from 1."""
+    """How far a running run is. An experiment is measured in two dtypes, one after the other: `half` says in which of them
+    it is, 0 or 1. `experiment` counts from 0, `repetition` from 1.
+    """
 
     phase: str
     experiments: int
     experiment: int = 0
     strategy: str = ""
     dtype: str = ""
+    half: int = 0
     repetition: int = 0
     repetitions: int = 0
 
@@ -54,7 +57,7 @@ class Progress:
         if self.phase not in ("warming up", "measuring"):
             return 0.0
         within = (self.repetition / (self.repetitions + 1)) if self.repetitions else 0.0
-        return (2 * self.experiment + (self.dtype == "fp64") + within) / (2 * self.experiments)
+        return (2 * self.experiment + self.half + within) / (2 * self.experiments)
 
 
 @dataclass(frozen=True)

@@ -245,6 +245,7 @@ class Watch:
         self._began = time.monotonic()
         self._progress = self._written = Progress("launching", len(lease.run.spec.experiments))
         self._wrote = self._asked = self._shown = self._began
+        self._first_dtypes: dict[int, str] = {}
         self._heard = self._began  # when the database last answered
         self.order = Order.GO_ON
 
@@ -258,6 +259,8 @@ class Watch:
         facts = event.facts
         if event.name == "phase" and facts["rank"] == 0:
             told = {name: facts[name] for name in TOLD if name in facts}
+            if "dtype" in told:
+                told["half"] = int(told["dtype"] != self._first_dtypes.setdefault(told["experiment"], told["dtype"]))
             self._progress = Progress(facts["phase"], self._progress.experiments, **told)
 
     def interrupted(self) -> bool:
