@@ -39,7 +39,7 @@ FIELDS = (
     Choice("best", "Best line", (Option("hidden", "hidden"), Option("shown", "shown"))),
 )
 WIDE = Layout(820, 490, 62, 800, 40, 300)
-NARROW = Layout(350, 490, 56, 338, 40, 300)
+NARROW = Layout(350, 490, 56, 332, 40, 300)
 RESIDUAL_TOP, RESIDUAL_BOTTOM = 390.0, 480.0
 BAR = 9.0
 SIZE_TICKS = 2**2

@@ -114,11 +114,12 @@ def _finding(network: Network, n: int, ring: Timing, tree: Timing) -> tuple[str,
     fast, slow = sorted((ring, tree), key=lambda timing: timing.seconds)
     most = percent_text(100 / (network.P - 1))
     turn = (f"From {size_text(network.crossover)} on the ring is ahead, by {most} at most." if network.crossover
-            else f"Two GPUs are the smallest ring, and the tree saves it no message. The ring is ahead by {most} at most.")
+            else "On two GPUs a tree saves no message and sends twice as much.")
     ratio = slow.seconds / fast.seconds
     if ratio < 1.05:
         return where, "ring and tree take nearly the same time", f", {time_text(fast.seconds)}. {turn}"
-    return where, f"the {fast.name} is {three_digits(round(ratio, 1))} times as fast", (
+    factor = "twice" if 1.95 <= ratio < 2.05 else f"{three_digits(round(ratio, 1))} times"
+    return where, f"the {fast.name} is {factor} as fast", (
         f", {time_text(fast.seconds)} against {time_text(slow.seconds)}. {turn}")
 
 
@@ -140,7 +141,7 @@ def _names(network: Network, plane: TimePlane) -> tuple[Text, ...]:
     if network.P == 2:
         ring, tree = plane.y(network.ring(SIZES[-1])), plane.y(network.tree(SIZES[-1]))
         return (Text(layout.right, tree - 10, "end", "tree", strong=True),
-                Text(layout.right, ring + 22, "end", "ring", strong=True))
+                Text(layout.right, ring + 36, "end", "ring", strong=True))
     ring, tree = plane.y(network.ring(SIZES[0])), plane.y(network.tree(SIZES[0]))
     return (Text(layout.left + 10, ring - 10, "start", "ring", strong=True),
             Text(layout.left + 10, tree + 22 if tree < layout.bottom - 28 else tree - 10, "start", "tree", strong=True))
@@ -151,4 +152,4 @@ def _crossing_text(network: Network, plane: TimePlane, crossing: float | None) -
         return ()
     anchor = "end" if crossing > (plane.layout.left + plane.layout.right) / 2 else "start"
     x = crossing - 8 if anchor == "end" else crossing + 8
-    return (Text(x, plane.layout.top + 4, anchor, f"{size_text(network.crossover)}: from here on the ring"),)
+    return (Text(x, plane.layout.top - 2, anchor, f"ring ahead from {size_text(network.crossover)}"),)

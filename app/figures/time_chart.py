@@ -26,7 +26,7 @@ class Layout:
 
 
 WIDE = Layout(820, 350, 62, 800, 40, 300)
-NARROW = Layout(350, 350, 56, 338, 40, 300)
+NARROW = Layout(350, 350, 56, 332, 40, 300)
 
 
 @dataclass(frozen=True)
