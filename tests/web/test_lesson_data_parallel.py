@@ -76,14 +76,13 @@ def test_all_eleven_recorded_measurements_are_equal_to_their_formula(client: Tes
     assert page.count('class="verdict"') == 11
     assert page.count('<td data-l="Verdict">equal</td>') == 11
     assert "op differs" not in page
-    for title in ("per parameter", "bucketed", "once", "every micro step", "bf16"):
-        assert f"Data parallel, {title}, measured" in page
-    assert "Data parallel (DDP), every micro step, measured" in page
+    for title in ("In one piece", "By parameter", "In buckets", "DDP with no_sync", "DDP without no_sync", "By hand, bf16"):
+        assert f"{title}, measured" in page
 
 
 def test_a_sync_in_each_of_four_micro_steps_was_measured_at_four_times_the_bytes(client: TestClient) -> None:
     page = client.get(LESSON).text
-    once, always = (page[page.index(f"Data parallel (DDP), {when}, measured"):][:1500] for when in ("once", "every micro step"))
+    once, always = (page[page.index(f"DDP {how} no_sync, measured"):][:1500] for how in ("with", "without"))
     assert '<b>192<small> B</small></b><span>measured on the sockets' in once
     assert '<b>768<small> B</small></b><span>measured on the sockets' in always
 
