@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from app import published, terminal, texts
 from app.errors import AppError, RunEnded, RunRejected, SettingsRefused
-from app.runs import results, verify
+from app.runs import results, verification, verify
 from app.runs.launch import LocalLauncher
 from app.settings import Settings
 from app.theory import FORMULAS, evaluate
@@ -89,8 +90,8 @@ def _failure(ended: RunEnded) -> AppError:
 
 
 def verify_all(given: argparse.Namespace) -> int:
-    """Published figures, then every strategy over the grid of settings."""
-    settings = Settings.load()
+    """Published figures, then every strategy over the grid of settings; a summary is kept for the ledger."""
+    settings, began = Settings.load(), time.monotonic()
     checks = published.check_all()
     largest = min(given.max_world_size or settings.max_world_size, settings.max_world_size)
     cells: list[verify.Cell] = []
@@ -106,9 +107,13 @@ def verify_all(given: argparse.Namespace) -> int:
             )
             progress.clear()
     rows = verify.summary(cells)
-    holds = all(row.holds for row in rows) and all(check.holds for topic in checks.values() for check in topic)
-    _print(given, texts.verification_json(checks, rows, cells, holds), texts.verification(checks, rows, cells))
-    return HELD if holds else MISSED
+    figures = [check for topic in checks.values() for check in topic]
+    summary = verification.summarise(
+        rows, cells, published=len(figures), published_held=sum(check.holds for check in figures), quick=given.quick,
+        largest=largest, seconds=time.monotonic() - began)
+    _print(given, texts.verification_json(checks, rows, cells, summary.holds), texts.verification(checks, rows, cells))
+    verification.store(settings.data_dir, summary)
+    return HELD if summary.holds else MISSED
 
 
 def check(given: argparse.Namespace) -> int:

@@ -16,17 +16,33 @@ from app.figures import FIGURES
 from app.migrations import migrate
 from app.private_files import make_private_folder, read_or_make_secret
 from app.settings import Settings
-from app.web import api, api_runs, checkpoints, course_map, figures, health, learner, lessons, predictions, runs, theme
+from app.web import (
+    api,
+    api_runs,
+    checkpoints,
+    course_map,
+    figures,
+    health,
+    learner,
+    ledger,
+    lessons,
+    metrics,
+    predictions,
+    runs,
+    theme,
+)
 from app.web.deps import Site
 from app.web.error_pages import OTHER_SITE, TOO_LARGE, Refusal, add_error_pages
 from app.web.logs import RequestLog
+from app.web.metrics import CountRequests
 from app.web.render import make_environment
 from app.web.security import BodyLimit, HeadAsGet, SameOrigin, SecurityHeaders
 from app.web.static import load_statics
 
 SMALLEST_COMPRESSED = 800  # bytes; below, gzip saves nothing
 COMPRESSION_LEVEL = 5
-ROUTERS = (course_map, lessons, figures, checkpoints, predictions, runs, learner, theme, api, api_runs, health)
+ROUTERS = (course_map, lessons, figures, checkpoints, predictions, runs, ledger, learner, theme, api, api_runs, health,
+           metrics)
 
 
 def create_app(settings: Settings, *, docs: bool = False) -> FastAPI:
@@ -61,6 +77,7 @@ def middleware(settings: Settings) -> list[Middleware]:
     return [
         *([Middleware(ProxyHeadersMiddleware, trusted_hosts=proxies)] if proxies else []),
         Middleware(RequestLog),
+        Middleware(CountRequests),
         Middleware(SecurityHeaders, frame_ancestors=settings.frame_ancestors),
         Middleware(HeadAsGet),
         Middleware(GZipMiddleware, minimum_size=SMALLEST_COMPRESSED, compresslevel=COMPRESSION_LEVEL),

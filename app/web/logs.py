@@ -88,11 +88,17 @@ class RequestLog:
             await self.app(scope, receive, send_with_id)
         finally:
             milliseconds = round((time.perf_counter() - started) * 1000, 2)
-            log.info("request", method=method, route=_route(scope), status=status, milliseconds=milliseconds)
+            log.info("request", method=method, route=route_of(scope), status=status, milliseconds=milliseconds, **_run(scope))
             structlog.contextvars.clear_contextvars()
 
 
-def _route(scope: Scope) -> str:
+def _run(scope: Scope) -> dict[str, str]:
+    """The run that a request is about, if any: by its id the lines of web and worker are found together."""
+    run = scope.get("path_params", {}).get("run_id")
+    return {} if run is None else {"run": run[:32]}
+
+
+def route_of(scope: Scope) -> str:
     """The route's own spelling, such as /lessons/{slug}: what was asked for in particular is not logged."""
     route = scope.get("route")
     return getattr(route, "path", "(no route)")
