@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -46,6 +47,15 @@ def require_tools() -> str:
     return f"installed {', '.join(missing)}"
 
 
+def _hold_alone(folder: Path) -> None:
+    """Until this process ends: two tests at once would clean up under each other's feet."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise StepFailed(f"Another make image-test is at work in {folder}.") from error
+
+
 def overlay_works(folder: Path) -> bool:
     """Whether a file system can be laid over another in this folder: not everywhere inside a container."""
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
@@ -73,6 +83,7 @@ class Engine:
         WORKPLACE.mkdir(mode=0o700, parents=True, exist_ok=True)
         if WORKPLACE.stat().st_uid != os.getuid() or WORKPLACE.is_symlink():
             raise StepFailed(f"{WORKPLACE} belongs to somebody else. Set TMPDIR to a folder of your own.")
+        _hold_alone(WORKPLACE)
         driver = "overlay" if overlay_works(WORKPLACE) else "vfs"
         roots = f'graphroot = "{WORKPLACE}/{driver}"\nrunroot = "{WORKPLACE}/{driver}-run"\n'
         (WORKPLACE / f"{driver}.conf").write_text(f'[storage]\ndriver = "{driver}"\n{roots}')
