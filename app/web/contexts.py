@@ -226,6 +226,14 @@ class WireBar:
 
 
 @dataclass(frozen=True)
+class NamedCause:
+    """Why what runs is not what the formula says, or why GPUs send unequally."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
 class StrategyResult:
     """One strategy, measured beside predicted."""
 
@@ -234,6 +242,7 @@ class StrategyResult:
     axis: str
     finding: str
     explanation: str
+    causes: tuple[NamedCause, ...]
     terms: tuple[Term, ...]
     bars: tuple[RankBar, ...]
     bars_note: str

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
+from app.theory.volume import CAUSE_TEXT, Cause
 from app.web import contexts
 from app.web.render import byte_count, thousands
 from kernels import spec
@@ -46,7 +47,8 @@ def result_view(report: Report, title: str = "") -> contexts.StrategyResult:
         title=title or strategy.title,
         axis="" if strategy.axis == "none" else strategy.axis,
         finding=_finding(report),
-        explanation=report["explanation"],
+        explanation=_without_causes(report),
+        causes=tuple(contexts.NamedCause(cause_name(one), CAUSE_TEXT[Cause(one)]) for one in report["ideal_gap"]["causes"]),
         terms=_terms(report),
         bars=_bars(report),
         bars_note=_bars_note(report),
@@ -57,6 +59,21 @@ def result_view(report: Report, title: str = "") -> contexts.StrategyResult:
         measured_total="not measured" if total is None else byte_count(total),
         verdict=report["verdict"],
     )
+
+
+def cause_name(cause: str) -> str:
+    """reduce_scatter_as_all_reduce -> Reduce-scatter as all-reduce."""
+    compound = cause.replace("reduce_scatter", "reduce-scatter").replace("all_reduce", "all-reduce").replace("gpus", "GPUs")
+    words = compound.replace("_", " ")
+    return words[0].upper() + words[1:]
+
+
+def _without_causes(report: Report) -> str:
+    """The explanation, whose causes are told one by one below it."""
+    text: str = report["explanation"]
+    for cause in report["ideal_gap"]["causes"]:
+        text = text.replace(CAUSE_TEXT[Cause(cause)], "")
+    return " ".join(text.split())
 
 
 def _finding(report: Report) -> str:

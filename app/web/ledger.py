@@ -22,6 +22,7 @@ from app.theory.published import Check
 from app.theory.volume import CAUSE_TEXT, Cause
 from app.web import ledger_contexts as views
 from app.web.deps import SiteDep
+from app.web.experiments import cause_name
 from app.web.render import render, thousands
 from kernels.spec import STRATEGY_SPECS
 
@@ -147,10 +148,10 @@ def _strategy_row(row: Row) -> views.StrategyRow:
     misses = [f"{count:,} {word}" for count, word in (
         (row.differs, "different"), (row.inconclusive, "without a verdict"), (row.failed, "failed")) if count]
     axis = "" if strategy.axis == "none" else strategy.axis
-    gaps = ", ".join(gap.replace("_", " ") for gap in row.gaps)
+    gaps = ", ".join(map(cause_name, row.gaps))
     return views.StrategyRow(strategy.title, axis, row.cells, row.equal, ", ".join(misses), gaps)
 
 
 def cause_words(name: str) -> tuple[str, str]:
     """A cause, and its sentence."""
-    return name.replace("_", " "), CAUSE_TEXT[Cause(name)]
+    return cause_name(name), CAUSE_TEXT[Cause(name)]

@@ -6,12 +6,11 @@ import dataclasses
 from typing import Any
 
 import pytest
-from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from app.course.model import Experiment
-from app.web.experiments import command, experiment_view, result_view
-from app.web.render import fragment
+from app.web.experiments import command, result_view
+from app.web.run_views import recorded_view
 from kernels import spec
 
 ENVIRONMENT = {"torch": "2.13.0", "python": "3.11.7", "backend": "gloo", "transport": "TCP sockets", "launcher": "launch host",
@@ -122,31 +121,36 @@ def experiment(*reports: dict[str, Any]) -> Experiment:
     return Experiment("cuts", "The cuts", "Counted.", None, 4, strategies, reports)
 
 
-def test_a_recorded_run_says_when_and_where_and_that_it_was_not_here(web_app: FastAPI) -> None:
-    html = fragment(web_app.state.site.environment, experiment_view(experiment(EQUAL, UNEVEN, PIPELINE), runs=True))
-    assert "Recorded on 29 November 2026, on a machine with 2 CPU cores: PyTorch 2.13.0, gloo over TCP sockets" in html
-    assert "nothing was measured on this server" in html
-    assert html.count('class="verdict"') == 3
-    assert html.count(" checked") == 1
+def test_a_recorded_run_says_when_and_where() -> None:
+    recorded = recorded_view(experiment(EQUAL, UNEVEN, PIPELINE))
+    assert recorded is not None
+    assert recorded.sentence.startswith(
+        "Recorded on 29 November 2026, on a machine with 2 CPU cores: PyTorch 2.13.0, gloo over TCP sockets")
+    assert len(recorded.results.strategies) == 3
+    assert recorded.results.tabs
 
 
-def test_runs_of_one_strategy_are_told_apart_by_what_sets_them_apart(web_app: FastAPI) -> None:
+def test_runs_of_one_strategy_are_told_apart_by_what_sets_them_apart() -> None:
     once = spec.Experiment("ddp", options={"accumulation": 4, "sync_when": "once"})
     always = spec.Experiment("ddp", options={"accumulation": 4, "sync_when": "every_micro_step"})
     other = spec.Experiment("data_parallel", options={"accumulation": 4})
-    recorded = tuple(
+    reports = tuple(
         {**EQUAL, "strategy": run.strategy, "spec": {"P": 4, **spec.to_json(run)}} for run in (other, always, once)
     )
-    view = experiment_view(Experiment("syncs", "Syncs", "Counted.", None, 4, (once, always, other), recorded), runs=True)
-    assert [result.title for result in view.results] == [
+    recorded = recorded_view(Experiment("syncs", "Syncs", "Counted.", None, 4, (once, always, other), reports))
+    assert recorded is not None
+    assert [result.title for result in recorded.results.strategies] == [
         "Data parallel (DDP), once", "Data parallel (DDP), every micro step", "Data parallel"]
 
 
-def test_without_a_recorded_run_the_commands_still_stand_there(web_app: FastAPI) -> None:
-    bare = Experiment("cuts", "The cuts", "Counted.", None, 4, (spec.Experiment("data_parallel"),))
-    html = fragment(web_app.state.site.environment, experiment_view(bare, runs=True))
-    assert "Recorded" not in html
-    assert "worldsize measure data_parallel" in html
+def test_an_experiment_without_a_recorded_run_has_none_to_show() -> None:
+    assert recorded_view(Experiment("cuts", "The cuts", "Counted.", None, 4, (spec.Experiment("data_parallel"),))) is None
+
+
+def test_a_gap_is_explained_by_its_named_cause() -> None:
+    view = result_view({**GAP, "ideal_gap": {"bytes": 384, "causes": ["reduce_scatter_as_all_reduce"]}})
+    assert [cause.name for cause in view.causes] == ["Reduce-scatter as all-reduce"]
+    assert view.causes[0].text.startswith("gloo has no reduce-scatter")
 
 
 def test_the_flagship_ships_a_run_of_all_three_cuts(client: TestClient) -> None:
