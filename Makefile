@@ -1,10 +1,10 @@
-# make run | test | check: all that a checkout needs. Python 3.11 or newer and make are enough.
+# make run | test | check | image-test | bench: all that a checkout needs. Python 3.11 or newer and make are enough.
 #   TORCH=none   leave torch out: the lessons are served, runs are off
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := run
-.PHONY: setup run test check bench clean
+.PHONY: setup run test check bench image-test clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -45,12 +45,18 @@ check: $(VENV)/.ready-dev static/vendor/.ready
 	$(BIN)/lint-imports
 	$(BIN)/vulture
 	$(BIN)/djlint --quiet --lint templates
+	$(BIN)/hadolint Dockerfile
+	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec compose.yaml
 	$(BIN)/worldsize check
 
 # The SQLite suite; with CI=true everything that touches a database runs on PostgreSQL too.
 test: $(VENV)/.ready-dev static/vendor/.ready
 	@tests/tools.sh
 	$(BIN)/python -m pytest -m "not benchmark$(if $(filter true,$(CI)),, and not postgres)" $(ARGS)
+
+# Builds the image and starts it as it will be started, with buildah and podman: no Docker engine needed.
+image-test: | $(VENV)/.ready-$(TORCH)
+	@$(BIN)/python -m tests.image
 
 bench: $(VENV)/.ready-dev static/vendor/.ready
 	@tests/tools.sh
