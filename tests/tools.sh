@@ -1,7 +1,12 @@
 #!/usr/bin/env bash
 # Gets what the tests need beside Python packages: a browser, and on CI a PostgreSQL server. As root it installs them with
-# apt; otherwise it says what will be left out.
+# apt; otherwise it says what will be left out. With CI=true, leaving something out is a failure.
 set -euo pipefail
+
+left_out() {
+  echo "Left out: $1"
+  [ "${CI:-}" != true ]
+}
 
 apt_install() {
   [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return 1
@@ -18,9 +23,9 @@ has_postgres() { compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || com
 if ! has_browser; then
   echo "No Chromium found; installing one."
   apt_install chromium fonts-dejavu-core || .venv/bin/python -m playwright install chromium ||
-    echo "Left out: browser tests. Install Chromium, or run '.venv/bin/python -m playwright install --with-deps chromium'."
+    left_out "browser tests. Install Chromium, or run '.venv/bin/python -m playwright install --with-deps chromium'."
 fi
 if ! has_postgres; then
   { [ "${CI:-}" = true ] && apt_install postgresql; } ||
-    echo "Left out: tests on PostgreSQL. Install a PostgreSQL server (its initdb is enough); CI=true installs it as root."
+    left_out "tests on PostgreSQL. Install a PostgreSQL server (its initdb is enough); CI=true installs it as root."
 fi
