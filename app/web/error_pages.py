@@ -33,6 +33,7 @@ class Trouble:
 
 NO_PAGE = Trouble(404, "Nothing lives at this address", "The link may be old, or a letter is missing. These are the lessons.")
 TOO_LARGE = Trouble(413, "That is too much to send", "A form here never needs more than a megabyte. Nothing was stored.")
+TOO_LONG = Trouble(422, "This address is too long", "No page here needs one of more than a few lines. Nothing was stored.")
 OTHER_SITE = Trouble(403, "This form came from another site", "Nothing was changed. Open the page here and send it once more.")
 OTHER_LEARNER = Trouble(403, "This run is not yours to cancel", "Only somebody who waits for it can. Nothing was changed.")
 BROKEN = Trouble(500, "Something broke on our side", "Your earlier answers are safe. Go back and try again.", ours=True)

@@ -13,6 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from app.learners import store
 from app.web import contexts
 from app.web.deps import Site, SiteDep, Visitor, VisitorDep, forget
+from app.web.guesses import Kept
 from app.web.render import render
 from app.web.standing import Past, past, standing
 
@@ -52,8 +53,9 @@ def delete(request: Request, site: SiteDep, who: VisitorDep, form: Annotated[Del
 
 def _page(site: Site, who: Visitor, *, unconfirmed: bool = False) -> contexts.Me:
     before = past(site, who)
+    guessed = any(Kept.read(site, who, lesson).answers for lesson in site.course.lessons)
     rows = tuple(_row(site, slug, before) for slug in (lesson.slug for lesson in site.course.lessons))
-    return contexts.Me(rows, known=bool(before.attempts or before.visits), unconfirmed=unconfirmed)
+    return contexts.Me(rows, known=bool(before.attempts or before.visits) or guessed, unconfirmed=unconfirmed)
 
 
 def _row(site: Site, slug: str, before: Past) -> contexts.ProgressRow:

@@ -11,24 +11,28 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app import published
-from app.course.cards import card_html
+from app.course.cards import anchor
+from app.course.math import mathml
 from app.errors import NotFound
 from app.runs import verification
 from app.runs.verification import Verification, VerificationUnreadable
 from app.runs.verify import Row
 from app.theory import FORMULAS
-from app.theory.formula import Formula, Number
+from app.theory.formula import Formula, Number, Symbol
 from app.theory.published import Check
 from app.theory.volume import CAUSE_TEXT, Cause
 from app.web import ledger_contexts as views
 from app.web.deps import SiteDep
 from app.web.experiments import cause_name
-from app.web.render import render, thousands
+from app.web.render import counted, render, thousands
+from app.web.run_words import numeral
 from kernels.spec import STRATEGY_SPECS
 
 router = APIRouter()
 TITLES = {"batch": "Batches", "buckets": "Gradient buckets", "flops": "Work", "latency": "Time", "loss": "Losses",
           "zero": "ZeRO and sharding"}
+AXES = {"data_parallel": "data", "buckets": "data", "tensor_parallel": "tensor", "pipeline_parallel": "pipeline",
+        "zero": "shard"}
 _COLLECTIVE = ("ring_all_reduce", "ring_all_reduce_total", "ring_factor", "reduce_scatter", "reduce_scatter_total",
                "all_gather", "all_gather_total", "all_to_all", "all_to_all_total", "broadcast_total", "send_recv")
 _DATA = tuple(f"data_parallel.{name}" for name in (
@@ -96,8 +100,22 @@ def _all_checks() -> tuple[Check, ...]:
 
 
 @cache
-def _card(name: str) -> Markup:
-    return Markup(card_html(FORMULAS[name]))
+def _text(name: str) -> views.FormulaText:
+    formula = FORMULAS[name]
+    symbols = tuple(
+        views.SymbolRow(Markup(mathml(one.latex, False)), f"{one.meaning}, in {one.unit}" if _adds(one) else one.meaning)
+        for one in formula.symbols
+    )
+    return views.FormulaText(
+        formula.title, AXES.get(name.partition(".")[0], ""), Markup(mathml(formula.latex, False)),
+        Markup(mathml(formula.latex, True)), symbols, formula.unit or "none, a plain number", formula.scope,
+        " ".join(formula.assumptions), formula.breaks, tuple((source.text, source.url) for source in formula.sources),
+    )
+
+
+def _adds(symbol: Symbol) -> bool:
+    """Whether the unit says more than the meaning does."""
+    return bool(symbol.unit) and symbol.unit not in symbol.meaning
 
 
 @cache
@@ -121,7 +139,11 @@ def shown(number: Number) -> str:
 
 def _entry(formula: Formula, last: Verification | None) -> views.LedgerEntry:
     rows = [] if last is None else [row for row in last.rows if formula.name in MEASURES.get(row.strategy, ())]
-    return views.LedgerEntry(formula.name, _card(formula.name), _checks(formula.name), tuple(map(_measured_by, rows)))
+    checks, cells = _checks(formula.name), sum(row.cells for row in rows)
+    against = [counted(len(checks), "figure")] if checks else []
+    against += [f"{cells:,} runs"] if cells else []
+    return views.LedgerEntry(formula.name, anchor(formula), _text(formula.name), checks, tuple(map(_measured_by, rows)),
+                             ", ".join(against))
 
 
 def _measured_by(row: Row) -> views.MeasuredBy:
@@ -134,7 +156,7 @@ def _verified(last: Verification) -> views.Verified:
     return views.Verified(
         when=f"{day.day} {day:%B %Y, %H:%M} UTC",
         scope="a part of the grid" if last.quick else "the whole grid",
-        largest=last.largest,
+        largest=numeral(last.largest),
         settings=sum(row.cells for row in known),
         holds=last.holds,
         on="" if environment is None else f"PyTorch {environment.torch}, {environment.backend} over {environment.transport}",
@@ -148,7 +170,7 @@ def _strategy_row(row: Row) -> views.StrategyRow:
     misses = [f"{count:,} {word}" for count, word in (
         (row.differs, "different"), (row.inconclusive, "without a verdict"), (row.failed, "failed")) if count]
     axis = "" if strategy.axis == "none" else strategy.axis
-    gaps = ", ".join(map(cause_name, row.gaps))
+    gaps = "; ".join(map(cause_name, row.gaps))
     return views.StrategyRow(strategy.title, axis, row.cells, row.equal, ", ".join(misses), gaps)
 
 

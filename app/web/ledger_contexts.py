@@ -41,11 +41,35 @@ class MeasuredBy:
 
 
 @dataclass(frozen=True)
+class SymbolRow:
+    math: Markup
+    meaning: str
+
+
+@dataclass(frozen=True)
+class FormulaText:
+    """A formula as it is written, and when it holds."""
+
+    title: str
+    axis: str
+    inline: Markup
+    display: Markup
+    symbols: tuple[SymbolRow, ...]
+    unit: str
+    scope: str
+    assumptions: str
+    breaks: str
+    sources: tuple[tuple[str, str], ...]  # text and address
+
+
+@dataclass(frozen=True)
 class LedgerEntry:
     name: str
-    card: Markup
+    anchor: str
+    text: FormulaText
     checks: tuple[CheckRow, ...]
     measured: tuple[MeasuredBy, ...]
+    against: str  # in a few words: how many figures and runs
 
 
 @dataclass(frozen=True)
@@ -75,7 +99,7 @@ class Verified:
 
     when: str
     scope: str
-    largest: int
+    largest: str
     settings: int
     holds: bool
     on: str

@@ -16,7 +16,7 @@ from app.web import figures as figure_pages
 from app.web.deps import Site, Visitor, remember
 from app.web.guesses import Kept, prediction_view, recall_view
 from app.web.questions import question_view
-from app.web.render import fragment, is_htmx, render
+from app.web.render import address, fragment, is_htmx, render
 from app.web.run_forms import Place
 from app.web.run_places import experiment_view
 from app.web.standing import Past, past, standing, unreached
@@ -74,7 +74,7 @@ def show_lesson(
     ahead = unreached(lesson, before)
     sections = tuple(
         contexts.SectionView(section.slug, section.title, Markup(render_section(section, embed)),
-                             f"/lessons/{lesson.slug}/visits" if section.slug in ahead else "")
+                             address(f"/lessons/{lesson.slug}/visits", request.url.query) if section.slug in ahead else "")
         for section in lesson.sections
     )
     rail = rail_view(site, lesson, before)

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from app.course.model import Lesson
 from app.errors import NotFound
 from app.learners import store
 from app.web.deps import LessonDep, SiteDep, VisitorDep, remember
@@ -39,6 +40,13 @@ def section_reached(
     with site.database.writing() as session:
         store.mark_visited(session, who.id, lesson.slug, form.section)
     if not is_htmx(request):
-        return remember(request, RedirectResponse(address(f"/lessons/{lesson.slug}", anchor=form.section), 303), who)
+        there = address(f"/lessons/{lesson.slug}", request.url.query, _section_after(lesson, form.section))
+        return remember(request, RedirectResponse(there, 303), who)
     rail = rail_view(site, lesson, past(site, who.stored()))
     return remember(request, render(request, rail), who)
+
+
+def _section_after(lesson: Lesson, slug: str) -> str:
+    """Where a reader without a script goes on; after the last section, its beginning."""
+    slugs = [section.slug for section in lesson.sections]
+    return slugs[min(slugs.index(slug) + 1, len(slugs) - 1)]

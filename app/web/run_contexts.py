@@ -162,7 +162,6 @@ class RunPage(Context):
     facts: tuple[Fact, ...]
     asked: str
     run_id: str
-    lesson: str  # where the run belongs to; "" for none
+    lesson: str  # the address where the run belongs; "" for none
     lesson_title: str
-    anchor: str
     refresh: bool  # whether it is under way: without a script the page comes again by itself

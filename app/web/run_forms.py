@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import urlencode
 
 from app.course.model import Course, Experiment, Lesson, Slot
 from app.errors import BadInput, NotFound, RunRejected
@@ -120,6 +121,15 @@ def _fed(experiment: spec.Experiment, times: int) -> spec.Experiment:
     if strategy.uses_micro_batches:
         return replace(experiment, m=experiment.m * times)
     return replace(experiment, T=experiment.T * times) if strategy.axis == "tensor" else experiment
+
+
+def lesson_address(place: Place, run: RunSpec) -> str:
+    """Where the experiment stands in its lesson, with its figure at the values of a run."""
+    figure = place.experiment.figure
+    names = () if figure is None else FIGURES[figure].field_names
+    values = {"P": run.P} | {name: getattr(run.experiments[0], name) for name in ("L", "H", "T", "m")}
+    query = urlencode([(f"{figure}.{name}", values[name]) for name in names if name in values])
+    return f"/lessons/{place.lesson.slug}{'?' if query else ''}{query}#experiment-{place.experiment.id}"
 
 
 def left_out_of(place: Place, run: RunSpec) -> LeftOut:

@@ -137,7 +137,7 @@ def place_view(seen: Seen | None, place: Place | None, who: Visitor, how: Settin
     run = None if seen is None else seen.run
     alive = run is not None and not run.state.is_final
     status = status_view(seen, place, how.said) if seen is not None and alive else None
-    measured = _measured(seen, place, who) if seen is not None and run is not None and run.results else None
+    measured = _measured(seen, place, who, how) if seen is not None and run is not None and run.results else None
     failed = run if run is not None and run.state.is_final and not run.results else None
     failure = None if failed is None else _failure(failed)
     return views.RunPlace(
@@ -196,7 +196,7 @@ def _outline(size: int, experiment: spec.Experiment, title: str) -> views.Outlin
     return views.Outline(title, "" if axis == "none" else axis, f"{amount} predicted", ranks)
 
 
-def _measured(seen: Seen, place: Place | None, who: Visitor) -> views.Measured:
+def _measured(seen: Seen, place: Place | None, who: Visitor, how: Setting) -> views.Measured:
     run = seen.run
     assert run.ended_at is not None
     names = titles(run, place)
@@ -204,10 +204,10 @@ def _measured(seen: Seen, place: Place | None, who: Visitor) -> views.Measured:
     missing = left_out_of(place, run.spec) if place is not None else []
     title_of = place.experiment.title_of if place is not None else str
     left_out = tuple(_left_out(title_of(one), one, faults) for one, faults in missing)
-    whose = "" if run.asked_by == who.id else ", for somebody else who asked for the same"
+    whose = "" if run.asked_by == who.id or how.permalink else ", for somebody else who asked for the same"
     return views.Measured(
         headline=_headline(run.results, names),
-        setting=words.setting(run.spec),
+        setting="" if how.permalink else words.setting(run.spec),  # its own page has it as the headline
         age=f"Measured on this server {words.age(run.ended_at, seen.now)}{whose}.",
         phases=words.phases_of_done(run),
         results=results_view(f"own-{element(place)}", "In one launch", strategies, left_out),

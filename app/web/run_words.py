@@ -11,6 +11,7 @@ from app.web.run_contexts import Phase
 from kernels.spec import RunSpec
 
 STEPS = ("Queue", "Launch", "Warm-up", "Measure", "Done")
+SPACE = "\N{NO-BREAK SPACE}"
 NUMERALS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 ORDINALS = ("", "Next", "Second", "Third", "Fourth", "Fifth", "Sixth", "Seventh", "Eighth", "Ninth", "Tenth")
 
@@ -45,11 +46,11 @@ def age(then: datetime, now: datetime) -> str:
 
 def setting(run: RunSpec) -> str:
     """'P = 4, L = 2, H = 4, T = 1', as far as all experiments of the run share it."""
-    words = [f"P = {run.P}"]
+    words = [f"P{SPACE}={SPACE}{run.P}"]
     for name in ("L", "H", "T", "m"):
         values = {getattr(one, name) for one in run.experiments}
         if len(values) == 1 and (name != "m" or values != {1}):
-            words.append(f"{name} = {values.pop()}")
+            words.append(f"{name}{SPACE}={SPACE}{values.pop()}")
     return ", ".join(words)
 
 

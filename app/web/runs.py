@@ -17,7 +17,7 @@ from app.web.error_pages import OTHER_LEARNER, answer
 from app.web.lesson_page import show_lesson
 from app.web.logs import log
 from app.web.render import fragment, is_htmx, render
-from app.web.run_forms import OWN_KEYS, Pairs, Place, find_place, strategies_of, wanted
+from app.web.run_forms import OWN_KEYS, Pairs, Place, find_place, lesson_address, strategies_of, wanted
 from app.web.run_places import button_of
 from app.web.run_views import (
     Seen,
@@ -123,9 +123,8 @@ def run_page(request: Request, site: SiteDep, who: VisitorDep, run_id: str, of: 
         facts=facts(run),
         asked=f"{run.asked_at.day} {run.asked_at:%B %Y, %H:%M} UTC",
         run_id=run.id,
-        lesson="" if place is None else place.lesson.slug,
+        lesson="" if place is None else lesson_address(place, run.spec),
         lesson_title="" if place is None else place.lesson.title,
-        anchor="" if place is None else f"experiment-{place.experiment.id}",
         refresh=view.status is not None,
     )
     return render(request, page, headers=PRIVATE)

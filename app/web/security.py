@@ -2,6 +2,7 @@
 
     SecurityHeaders    every answer says what a browser may do with it
     HeadAsGet          HEAD is answered wherever GET is
+    AddressLimit       a query of more than 16 KB is refused (422): pages repeat it in every form
     BodyLimit          a body of more than 1 MB is refused (413), declared or not
     SameOrigin         an unsafe method from another site is refused (403)
 """
@@ -17,6 +18,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MAX_BODY_BYTES = 1_000_000
+MAX_QUERY_BYTES = 16_000  # the longest that our own forms make is a tenth of it
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 
 
@@ -75,6 +77,20 @@ class HeadAsGet:
 
         scope["method"] = "GET"
         await self.app(scope, receive, send_headers_only)
+
+
+class AddressLimit:
+    """Refuses a query that no page of ours could make. A lesson carries its query in each of its forms, and a bad value comes
+    with a message of its own, so that 64 KB of names came back as megabytes."""
+
+    def __init__(self, app: ASGIApp, refusal: ASGIApp, limit: int = MAX_QUERY_BYTES) -> None:
+        self.app = app
+        self.refusal = refusal
+        self.limit = limit
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        too_long = scope["type"] == "http" and len(scope["query_string"]) > self.limit
+        await (self.refusal if too_long else self.app)(scope, receive, send)
 
 
 class BodyLimit:

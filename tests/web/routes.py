@@ -15,7 +15,9 @@ EXAMPLES = {
     "prediction_id": "most-traffic",
     "name": "volume",
     "strategy": "data_parallel",
+    "run_id": "no-such-run",
     "path": "app.css",
+    "run_id": "a-run-that-never-was",
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,10 +27,11 @@ HTMX = {"HX-Request": "true"}
 RUN_ID = re.compile(r"/runs/([A-Za-z0-9_-]{22})")
 
 
-def press(client: TestClient, *, htmx: bool = True, **values: Any) -> Response:
-    """The button of the flagship's experiment, at these values of its figure."""
-    form = {"experiment": EXPERIMENT, **{name: str(value) for name, value in values.items()}}
-    return client.post("/runs", data=form, headers=HTMX if htmx else {})
+def press(client: TestClient, *, htmx: bool = True, live: Mapping[str, str] | None = None, **values: int) -> Response:
+    """The button of the flagship's experiment: `values` are those of the page, `live` those of the figure's own form."""
+    form = {"experiment": EXPERIMENT, **{name: str(value) for name, value in values.items()}, **(live or {})}
+    response: Response = client.post("/runs", data=form, headers=HTMX if htmx else {})
+    return response
 
 
 def run_id_of(response: Response) -> str:

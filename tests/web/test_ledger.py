@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,6 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from app.errors import StorageRefused
-from app.runs import verification
 from app.runs.verification import FILE, Verification, VerificationUnreadable, load, store, summarise
 from app.runs.verify import Row
 from app.theory import FORMULAS
@@ -48,7 +48,8 @@ def test_every_formula_stands_there_with_mathml_and_a_source(page: TestClient) -
         assert f"<code>{formula.name}</code>" in html
         for source in formula.sources:
             assert source.url in html
-    assert html.count('class="card') == len(FORMULAS)
+    assert html.count('<details class="formula') == len(FORMULAS)
+    assert html.count("<math") > 2 * len(FORMULAS)
 
 
 def test_a_concept_shows_its_own_formulas_alone(page: TestClient) -> None:
@@ -77,11 +78,11 @@ def test_before_a_verification_the_page_says_how_to_make_one(page: TestClient) -
 def test_the_last_verification_stands_there_with_verdict_gap_and_cause(app: FastAPI, page: TestClient) -> None:
     store(app.state.site.settings.data_dir, verified(*ROWS))
     html = page.get("/ledger").text
-    assert "214 settings, a part of the grid, on one to 4 GPUs." in html
+    assert "214 settings, a part of the grid, on one to four GPUs." in html
     assert "<mark>Not everything held</mark>" in html
     assert "<mark>1 different</mark>" in html
-    assert "Idle GPUs, Uneven chunks" in html
-    assert "Measured here: Data parallel, 118 of 118 equal" in html
+    assert "Idle GPUs; Uneven chunks" in html
+    assert "<dt>Measured</dt><dd>Data parallel: 118 of 118 equal</dd>" in html
     assert "PyTorch 2.13.0, gloo over loopback TCP" in html
 
 
@@ -121,7 +122,7 @@ def test_a_folder_that_cannot_be_written_keeps_the_earlier_summary(tmp_path: Pat
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(verification.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(StorageRefused, match="No space left"):
         store(tmp_path, verified(ROWS[0]))
     assert load(tmp_path) == earlier

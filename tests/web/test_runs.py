@@ -51,7 +51,8 @@ def learner(app: FastAPI) -> TestClient:
 def status(client: TestClient, run_id: str, said: str = "") -> str:
     response = client.get(f"/runs/{run_id}/status", params={**STATUS, "said": said}, headers=HTMX)
     assert response.status_code == 200
-    return response.text
+    html: str = response.text
+    return html
 
 
 def sentence(html: str) -> str:
@@ -91,7 +92,7 @@ def test_pressing_asks_for_all_strategies_in_one_launch_at_the_live_values(app: 
 
 
 def test_equal_batches_are_run_as_the_figure_shows_them(app: FastAPI, learner: TestClient) -> None:
-    spec = read(app, run_id_of(press(learner, **{"volume.P": 4, "volume.batch": "equal"}))).spec
+    spec = read(app, run_id_of(press(learner, live={"volume.P": "4", "volume.batch": "equal"}))).spec
     assert [(one.T, one.m) for one in spec.experiments] == [(1, 1), (4, 1), (1, 4)]
 
 
@@ -305,7 +306,7 @@ def test_a_value_over_the_cap_is_refused_beside_the_button(learner: TestClient) 
 
 
 def test_a_value_no_figure_takes_is_refused_beside_the_button(learner: TestClient) -> None:
-    response = press(learner, **{"volume.P": "many"})
+    response = press(learner, live={"volume.P": "many"})
     assert response.status_code == 422
     assert "P must be a whole number from 1 to 64, not many." in response.text
 
