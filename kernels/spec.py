@@ -357,7 +357,7 @@ class Environment:
 
 @dataclass(frozen=True)
 class Interval:
-    """Something a rank did, in seconds since its first event of the step (monotonic clock)."""
+    """Something a rank did in the last measured step, in seconds since the first event of any rank (monotonic clock)."""
 
     rank: int
     name: str
@@ -387,8 +387,8 @@ class ExperimentReport:
     experiment: Experiment
     dtype: str
     settled: bool  # every window closed: what one end sent, the other had received
-    repetitions: int
-    agreeing: int  # readings equal to the most frequent one
+    repetitions: int  # readings taken, of the run (fp32 or fp64) that agreed least
+    agreeing: int  # how many of them are equal to the most frequent one
     payload_matrix: tuple[tuple[int, ...], ...] | None
     wire_matrix: tuple[tuple[int, ...], ...] | None
     calls_payload_bytes_by_rank: tuple[int, ...] | None  # None: the library bypasses kernels.comm

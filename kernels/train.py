@@ -43,7 +43,7 @@ from kernels.spec import (
     to_json,
 )
 from kernels.strategies import STRATEGIES
-from kernels.strategies.base import Context, Measures
+from kernels.strategies.base import Context, Measures, largest
 
 Events = Callable[[dict[str, Any]], None]
 
@@ -106,8 +106,9 @@ class Run:
 def runs_of(experiment: Experiment, purpose: str) -> tuple[Run, ...]:
     """To count bytes, two runs that send as many messages of as many elements, the second in wider ones.
 
-    What differs between them on the wire is payload, for the headers of equal numbers of messages cancel. To take the time,
-    the first is enough.
+    What differs between them on the wire is payload, for the headers of equal numbers of messages cancel. So would anything
+    else that is as long in both, such as integers; no strategy sends any in a measured step. To take the time, the first is
+    enough.
     """
     if purpose == "timing":
         return runs_of(experiment, "counting")[:1]
@@ -202,6 +203,7 @@ def _assemble(world: World, runs: Sequence[Run], ranks: list[dict[str, Any]],
     """One report out of every rank's share and the windows, which are the same on every rank."""
     calls = [rank["calls"] for rank in ranks]
     readings = [one for one in windows if one is not None]
+    weakest = min(readings, key=lambda one: (one.agreeing, -one.readings), default=None)
     counted = None not in calls
     slowest = [max(seconds) for seconds in zip(*(rank["step_seconds"] for rank in ranks), strict=False)]
     difference, tolerance = _worst(runs, [rank["differences"] for rank in ranks])
@@ -210,8 +212,8 @@ def _assemble(world: World, runs: Sequence[Run], ranks: list[dict[str, Any]],
         experiment=runs[0].experiment,
         dtype=runs[0].sends_in,
         settled=bool(readings) and all(one.settled for one in readings),
-        repetitions=readings[0].readings if readings else 0,
-        agreeing=min((one.agreeing for one in readings), default=0),
+        repetitions=0 if weakest is None else weakest.readings,
+        agreeing=0 if weakest is None else weakest.agreeing,
         payload_matrix=_payload(runs, [one.matrix for one in readings]),
         wire_matrix=readings[0].matrix if readings else None,
         calls_payload_bytes_by_rank=tuple(call["payload_bytes"] for call in calls) if counted else None,
@@ -244,11 +246,11 @@ def _worst(runs: Sequence[Run], differences: list[list[float]]) -> tuple[float, 
     That of the widest run, which says most about the arithmetic; of the compressed run, where gradients are compressed; of
     any other one that is beyond what it may be.
     """
-    judged = [(max(of_ranks), WEIGHTS_TOLERANCE[run.sends_in]) for run, of_ranks in zip(runs, zip(*differences, strict=True),
-                                                                                       strict=True)]
+    by_run = zip(*differences, strict=True)
+    judged = [(largest(of_ranks), WEIGHTS_TOLERANCE[run.sends_in]) for run, of_ranks in zip(runs, by_run, strict=True)]
     if runs[0].sends_in == runs[0].computes_in:
         judged.reverse()
-    return next((one for one in judged if one[0] > one[1]), judged[0])
+    return next((one for one in judged if not one[0] <= one[1]), judged[0])  # NaN is beyond every tolerance
 
 
 def _run_pass(world: World, spec: RunSpec, index: int, run: Run) -> Pass:
@@ -276,7 +278,7 @@ def _run_pass(world: World, spec: RunSpec, index: int, run: Run) -> Pass:
         windows=windows,
         calls=calls if STRATEGY_SPECS[experiment.strategy].library is None else None,
         memory=memory.memory_report(strategy.parameters(), strategy.optimizer(), saved),
-        timeline=timeline.intervals(origin_seconds=0.0),
+        timeline=timeline.intervals(),
         step_seconds=step_seconds,
         weights_difference=strategy.check(),
         values=strategy.values() if isinstance(strategy, Measures) else {},
@@ -309,20 +311,13 @@ def _environment(world: World, started_at: datetime) -> Environment:
         torch=torch.__version__,
         python=platform.python_version(),
         backend=world.backend,
-        transport=_transport(world),
+        transport=backends.transport(world.backend),
         launcher="launch host" if "WORLDSIZE_LAUNCH_HOST" in os.environ else "torchrun",
         platform=f"{platform.system()} {platform.machine()}",
         cpu_count=os.cpu_count() or 1,
         gpu_count=backends.count_gpus(os.environ),
         started_at=started_at.isoformat(timespec="seconds"),
     )
-
-
-def _transport(world: World) -> str:
-    if world.meter is None:
-        return "not counted on sockets"
-    forced = " ".join(f"{name}={value}" for name, value in backends.backend_environment(world.backend, "counting").items())
-    return f"TCP sockets ({forced})" if forced else "TCP sockets"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

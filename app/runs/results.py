@@ -5,6 +5,7 @@ The JSON made here is the one that `worldsize predict|measure --json` prints and
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -199,9 +200,14 @@ def _measured_json(report: ExperimentReport, environment: Environment | None) ->
         "step_seconds": report.step_seconds,
         "timeline": [asdict(interval) for interval in report.timeline],
         "values": dict(report.values),
-        "weights": {"max_difference": report.weights_max_difference, "tolerance": report.weights_tolerance},
+        "weights": {"max_difference": _finite(report.weights_max_difference), "tolerance": report.weights_tolerance},
         "note": report.note,
     }
+
+
+def _finite(value: float) -> float | None:
+    """JSON knows neither NaN nor infinity."""
+    return value if math.isfinite(value) else None
 
 
 def _listed(values: tuple[int, ...] | None) -> list[int] | None:

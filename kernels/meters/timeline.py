@@ -32,6 +32,6 @@ class Timeline:
     def clear(self) -> None:
         self._intervals.clear()
 
-    def intervals(self, origin_seconds: float) -> list[Interval]:
-        """Everything logged since `clear`, in seconds after `origin_seconds` on the monotonic clock."""
-        return [Interval(self.rank, name, start - origin_seconds, end - origin_seconds) for name, start, end in self._intervals]
+    def intervals(self) -> list[Interval]:
+        """Everything logged since `clear`, in seconds of the monotonic clock."""
+        return [Interval(self.rank, name, start, end) for name, start, end in self._intervals]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -99,8 +100,7 @@ class Trained(ABC):
 
     def check(self) -> float:
         whole = single_process_weights(self.context, self.num_tokens, self.steps)
-        differences = [_max_difference(parameter, cut(whole)) for parameter, cut in self.pieces]
-        return max(differences, default=0.0)
+        return largest(_max_difference(parameter, cut(whole)) for parameter, cut in self.pieces)
 
     def parameters(self) -> list[Tensor]:
         return [parameter for parameter, _ in self.pieces]
@@ -124,6 +124,11 @@ def single_process_weights(context: Context, num_tokens: int, steps: int) -> lis
 def layer(index: int) -> Callable[[list[Tensor]], Tensor]:
     """Cuts out the whole weight of one layer."""
     return lambda whole: whole[index]
+
+
+def largest(differences: Iterable[float]) -> float:
+    """The largest one, and NaN if any is: `max` alone would pass over a NaN that is not the first."""
+    return max(differences, key=lambda difference: (math.isnan(difference), difference), default=0.0)
 
 
 def _max_difference(parameter: Tensor, expected: Tensor) -> float:

@@ -79,7 +79,7 @@ def test_an_unknown_purpose_is_an_error() -> None:
 
 
 def test_the_transport_says_what_was_forced() -> None:
-    assert transport("gloo", {}) == "loopback TCP"
+    assert transport("gloo", {}) == "loopback TCP"  # see backend_environment: gloo is told the loopback interface
     assert transport("nccl", NCCL_COUNTING).startswith("loopback TCP, forced by NCCL_P2P_DISABLE=1")
     assert transport("nccl", {**NCCL_COUNTING, "NCCL_SHM_DISABLE": "0"}).startswith("NCCL's own choice")
 

@@ -55,7 +55,7 @@ def outcome(world: World, experiment: Experiment) -> Outcome:
         world.calls.clear()
         context.timeline.clear()
         run.step()
-    names = [interval.name for interval in context.timeline.intervals(0.0) if interval.name[0] in "FB"]
+    names = [interval.name for interval in context.timeline.intervals() if interval.name[0] in "FB"]
     return Outcome(run.check(), world.calls.payload_bytes, sum(parameter.numel() for parameter in run.parameters()),
                    run.optimizer() is not None, names)
 

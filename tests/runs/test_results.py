@@ -58,7 +58,9 @@ def test_weights_beyond_their_tolerance_do_not_hold_even_where_the_bytes_do() ->
 
 
 def test_a_nan_in_the_weights_does_not_hold() -> None:
-    assert not measured(DATA_ON_TWO, RIGHT, weights_max_difference=float("nan")).holds
+    result = measured(DATA_ON_TWO, RIGHT, weights_max_difference=float("nan"))
+    assert not result.holds
+    assert json.loads(json.dumps(result_json(result), allow_nan=False))["measured"]["weights"]["max_difference"] is None
 
 
 @pytest.mark.parametrize(("world_size", "experiment", "gap_bytes", "cause"), [

@@ -1,0 +1,42 @@
+"""What rank 0 makes of every rank's share: the difference of weights that a report gives, and what it may be."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from kernels.spec import Experiment
+from kernels.strategies.base import largest
+from kernels.train import WEIGHTS_TOLERANCE, Run, _worst, runs_of
+
+PLAIN = runs_of(Experiment("data_parallel"), "counting")
+COMPRESSED = runs_of(Experiment("data_parallel", options={"comm_dtype": "bf16"}), "counting")
+NAN = float("nan")
+
+
+@pytest.mark.parametrize("values", [[NAN, 0.0], [0.0, NAN], [0.0, NAN, 1.0]])
+def test_a_nan_is_the_largest_wherever_it_stands(values: list[float]) -> None:
+    assert math.isnan(largest(values))
+
+
+def test_of_numbers_the_largest_is_the_largest_and_of_none_it_is_zero() -> None:
+    assert largest([1.0, 3.0, 2.0]) == 3.0
+    assert largest([]) == 0.0
+
+
+@pytest.mark.parametrize(("runs", "differences", "told"), [
+    (PLAIN, [[1e-7, 1e-15], [2e-7, 3e-15]], (3e-15, "fp64")),  # both within what they may be: the wider one says more
+    (PLAIN, [[1e-7, 1e-15], [1e-3, 1e-15]], (1e-3, "fp32")),
+    (PLAIN, [[1e-7, 1e-15], [1e-7, 1e-3]], (1e-3, "fp64")),
+    (COMPRESSED, [[1e-4, 1e-7], [2e-4, 1e-7]], (2e-4, "bf16")),  # the compressed run is what it is about
+    (COMPRESSED, [[1e-4, 1e-7], [1e-4, 1e-3]], (1e-3, "fp32")),
+])
+def test_the_difference_told_is_the_one_that_matters(
+        runs: tuple[Run, ...], differences: list[list[float]], told: tuple[float, str]) -> None:
+    assert _worst(runs, differences) == (told[0], WEIGHTS_TOLERANCE[told[1]])
+
+
+@pytest.mark.parametrize("differences", [[[0.0, 0.0], [0.0, NAN]], [[0.0, 0.0], [NAN, 0.0]]])
+def test_a_nan_on_the_last_rank_is_not_passed_over(differences: list[list[float]]) -> None:
+    assert math.isnan(_worst(PLAIN, differences)[0])
