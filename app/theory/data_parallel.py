@@ -48,9 +48,9 @@ def pair_model_volume(P: int, L: int, H: int) -> Fraction:
 
 def synced_once_volume(params: int, P: int) -> Fraction:
     """Elements each GPU sends per optimizer step with accumulation under no_sync: 2 (P - 1) / P * params, for any A."""
-    return collectives.ring_all_reduce(params, P)
+    return collectives.ring_all_reduce(whole("params", params, 0), P)
 
 
 def synced_every_micro_step_volume(params: int, P: int, A: int) -> Fraction:
     """Elements each GPU sends per optimizer step when every one of A micro-steps all-reduces: A 2 (P - 1) / P * params."""
-    return whole("A", A) * collectives.ring_all_reduce(params, P)
+    return whole("A", A) * synced_once_volume(params, P)

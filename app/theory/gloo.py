@@ -7,7 +7,7 @@ equal to the byte, rank by rank. gloo is the backend of the runs on CPU.
 from __future__ import annotations
 
 from app.theory.checks import whole
-from app.theory.collectives import padded_chunk, padded_length
+from app.theory.collectives import padded_chunk
 
 MAX_SEGMENT_BYTES = 2**20
 WIDEST_ELEMENT_BYTES = 8  # a counting run sends each step in fp64 as well
@@ -36,11 +36,6 @@ def all_reduce_blocks(s: int, P: int) -> tuple[int, ...]:
 def cut_is_known(s: int, P: int) -> bool:
     """Whether two segments a rank are enough: no segment over 1 MiB even in fp64. Above, gloo makes more of them."""
     return s * WIDEST_ELEMENT_BYTES <= 2 * P * MAX_SEGMENT_BYTES
-
-
-def reduce_scatter_by_rank(s: int, P: int) -> tuple[int, ...]:
-    """Elements each rank sends in a reduce-scatter through PyTorch: gloo has none, so the padded buffer is all-reduced."""
-    return all_reduce_by_rank(padded_length(s, P), P)
 
 
 def all_gather_by_rank(s: int, P: int) -> tuple[int, ...]:

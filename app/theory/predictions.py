@@ -247,8 +247,8 @@ def _traffic(volume: Volume) -> _Traffic:
 
 
 def _ideal_ring(per_gpu: Fraction, P: int) -> _Traffic:
-    """The mean of a ring. How NCCL cuts a buffer over its channels is not known here, so only the total is certain."""
-    return _Traffic(spread_evenly(per_gpu, P, P), (), False)
+    """A ring's total. How NCCL cuts a buffer over its channels is not known here, so nothing is said of single ranks."""
+    return _Traffic(Volume(None, per_gpu * P, P), (), False)
 
 
 def _with_causes(traffic: _Traffic, causes: tuple[Cause, ...]) -> _Traffic:

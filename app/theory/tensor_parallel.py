@@ -115,7 +115,7 @@ def sequence_parallel_volume(P: int, L: int, H: int, T: int) -> Fraction:
     Per pair an all-gather and a reduce-scatter forward, and one of each backward: as much as `megatron_volume`.
     Raises ValueError if L is odd. Source: Korthikanti et al. 2022, arXiv 2205.05198, section 4.2.2.
     """
-    return 4 * _pairs(L) * _group_all_gather(T, H, P)
+    return 4 * _pairs(L) * all_gather(_activations(T, H), P)
 
 
 def sequence_parallel_all_reduced_volume(P: int, L: int, H: int, T: int) -> Fraction:
@@ -125,7 +125,7 @@ def sequence_parallel_all_reduced_volume(P: int, L: int, H: int, T: int) -> Frac
 
     1.5 times as much: of the four halves of an all-reduce the two reduce-scatters become whole ones.
     """
-    return 6 * _pairs(L) * _group_all_gather(T, H, P)
+    return 6 * _pairs(L) * all_gather(_activations(T, H), P)
 
 
 def break_even_tokens(H: int) -> Fraction:

@@ -38,7 +38,6 @@ class Cause(StrEnum):
     REDUCE_SCATTER_AS_ALL_REDUCE = "reduce_scatter_as_all_reduce"
     IDLE_GPUS = "idle_gpus"
     LOCAL_BOUNDARIES = "local_boundaries"
-    REPLICATED_INPUT_GRADIENT = "replicated_input_gradient"
 
 
 CAUSE_TEXT: dict[Cause, str] = {
@@ -51,8 +50,6 @@ CAUSE_TEXT: dict[Cause, str] = {
                      "send nothing.",
     Cause.LOCAL_BOUNDARIES: "With fewer GPUs than layers, neighbouring layers share a GPU, and a hand-over inside one GPU "
                             "does not touch the network.",
-    Cause.REPLICATED_INPUT_GRADIENT: "The gradient of the model's input is combined as well, although nothing below the "
-                                     "first layer is trained.",
 }
 
 

@@ -14,7 +14,7 @@ from app.theory.collectives import all_gather, padded_chunk, padded_length, redu
 
 def zero1_volume(params: int, P: int) -> Fraction:
     """Elements each GPU sends at stage 1: a reduce-scatter of gradients, an all-gather of weights; 2 (P - 1) / P * params."""
-    return reduce_scatter(params, P) + all_gather(params, P)
+    return _reduced(params, P) + _gathered(params, P)
 
 
 def zero2_volume(params: int, P: int) -> Fraction:
@@ -29,7 +29,7 @@ def zero2_accumulated_volume(params: int, P: int, A: int) -> Fraction:
 
     A reduce-scatters, so that only the shard is kept, and one all-gather of the new weights.
     """
-    return whole("A", A) * reduce_scatter(params, P) + all_gather(params, P)
+    return whole("A", A) * _reduced(params, P) + _gathered(params, P)
 
 
 def zero3_volume(params: int, P: int) -> Fraction:
@@ -39,7 +39,7 @@ def zero3_volume(params: int, P: int) -> Fraction:
 
 def zero3_accumulated_volume(params: int, P: int, A: int) -> Fraction:
     """Elements each GPU sends at stage 3 when each of A micro-steps gathers and reduces: A 3 (P - 1) / P * params."""
-    return whole("A", A) * (2 * all_gather(params, P) + reduce_scatter(params, P))
+    return whole("A", A) * (2 * _gathered(params, P) + _reduced(params, P))
 
 
 def zero3_limit(params: int) -> int:
@@ -49,23 +49,23 @@ def zero3_limit(params: int) -> int:
 
 def zero3_kept_gathered_volume(params: int, P: int) -> Fraction:
     """Elements each GPU sends at stage 3 when weights stay gathered between forward and backward: 2 (P - 1) / P * params."""
-    return all_gather(params, P) + reduce_scatter(params, P)
+    return _gathered(params, P) + _reduced(params, P)
 
 
 def data_parallel_bytes(params: int, P: int, gradient_bytes: int) -> Fraction:
     """Bytes each GPU sends per step in plain data parallel: 2 (P - 1) / P * params * gradient_bytes."""
-    return ring_all_reduce(params, P) * whole("gradient_bytes", gradient_bytes)
+    return ring_all_reduce(whole("params", params, 0), P) * whole("gradient_bytes", gradient_bytes)
 
 
 def zero2_bytes(params: int, P: int, weight_bytes: int, gradient_bytes: int) -> Fraction:
     """Bytes each GPU sends per step at stage 1 or 2: (P - 1) / P * params * (gradient_bytes + weight_bytes)."""
-    gradients = reduce_scatter(params, P) * whole("gradient_bytes", gradient_bytes)
-    return gradients + all_gather(params, P) * whole("weight_bytes", weight_bytes)
+    gradients = _reduced(params, P) * whole("gradient_bytes", gradient_bytes)
+    return gradients + _gathered(params, P) * whole("weight_bytes", weight_bytes)
 
 
 def zero3_bytes(params: int, P: int, weight_bytes: int, gradient_bytes: int) -> Fraction:
     """Bytes each GPU sends per step at stage 3: (P - 1) / P * params * (2 weight_bytes + gradient_bytes)."""
-    return zero2_bytes(params, P, weight_bytes, gradient_bytes) + all_gather(params, P) * weight_bytes
+    return zero2_bytes(params, P, weight_bytes, gradient_bytes) + _gathered(params, P) * weight_bytes
 
 
 def hybrid_cross_host_volume(params: int, P: int, F: int) -> Fraction:
@@ -82,12 +82,12 @@ def hybrid_cross_host_volume(params: int, P: int, F: int) -> Fraction:
 
 def shard_elements(elements: int, P: int) -> int:
     """Elements one GPU keeps of a flat buffer cut in P equal, padded shards: ceil(elements / P)."""
-    return padded_chunk(elements, P)
+    return padded_chunk(whole("elements", elements, 0), P)
 
 
 def padding_elements(elements: int, P: int) -> int:
     """Elements added to fill P equal shards: ceil(elements / P) P - elements, never more than P - 1."""
-    return padded_length(elements, P) - elements
+    return padded_length(whole("elements", elements, 0), P) - elements
 
 
 def fsdp2_padded_layer(H: int, P: int) -> int:
@@ -116,3 +116,11 @@ def resident_bytes(params: int, P: int, zero_stage: int, weight_bytes: int, grad
     parts = (("weight_bytes", weight_bytes, 3), ("gradient_bytes", gradient_bytes, 2), ("optimizer_bytes", optimizer_bytes, 1))
     cut = [Fraction(whole(name, size, 0), whole("P", P) if stage >= first else 1) for name, size, first in parts]
     return params * sum(cut, Fraction(0))
+
+
+def _gathered(params: int, P: int) -> Fraction:
+    return all_gather(whole("params", params, 0), P)
+
+
+def _reduced(params: int, P: int) -> Fraction:
+    return reduce_scatter(whole("params", params, 0), P)

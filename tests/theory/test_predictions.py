@@ -57,9 +57,10 @@ def test_ranks_add_up_to_the_total(strategy: str, options: Mapping[str, OptionVa
 def test_a_difference_has_a_named_cause(strategy: str, options: Mapping[str, OptionValue], setting: dict[str, object]) -> None:
     prediction = predict(strategy, options=options, **setting)  # type: ignore[arg-type]
     assert prediction.gap_elements == prediction.exact.total - prediction.taught.total
+    ranks = prediction.taught.by_rank, prediction.exact.by_rank
     if prediction.gap_elements:
         assert set(prediction.causes) - {Cause.UNEVEN_CHUNKS}
-    elif prediction.taught.by_rank is not None and prediction.taught.by_rank != prediction.exact.by_rank:
+    elif None not in ranks and ranks[0] != ranks[1]:
         assert prediction.causes
 
 
@@ -204,6 +205,7 @@ def test_a_collective_called_three_times_sends_three_times_as_much() -> None:
 def test_nccl_is_held_to_the_ideal_total_only() -> None:
     prediction = predict("data_parallel", P=3, backend="nccl")
     assert prediction.exact.mean == Fraction(128, 3)
+    assert prediction.exact.by_rank is None
     assert not prediction.by_rank_known
     assert predict("pipeline_gpipe", P=3, backend="nccl").by_rank_known
 
