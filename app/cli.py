@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -16,7 +17,7 @@ from app.runs import results, verification, verify
 from app.runs.launch import LocalLauncher
 from app.settings import Settings
 from app.theory import FORMULAS, evaluate
-from app.theory.formula import read_argument
+from app.theory.formula import Number, read_argument
 from app.web.logs import configure_logs
 from kernels.spec import (
     STRATEGY_SPECS,
@@ -41,6 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return MISUSED
     except AppError as error:
         print(f"worldsize: {error}", file=sys.stderr)
+        return MISSED
+    except BrokenPipeError:  # whoever read the output, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python would complain once more when it ends
         return MISSED
     except KeyboardInterrupt:
         print("worldsize: stopped; nothing is left running.", file=sys.stderr)
@@ -91,9 +95,9 @@ def _failure(ended: RunEnded) -> AppError:
 
 def verify_all(given: argparse.Namespace) -> int:
     """Published figures, then every strategy over the grid of settings; a summary is kept for the ledger."""
-    settings, began = Settings.load(), time.monotonic()
+    settings, began = Settings.load(max_world_size=given.max_world_size), time.monotonic()
     checks = published.check_all()
-    largest = min(given.max_world_size or settings.max_world_size, settings.max_world_size)
+    largest = settings.max_world_size
     cells: list[verify.Cell] = []
     progress = terminal.Progress()
     with LocalLauncher() as launcher:
@@ -165,7 +169,7 @@ def formula(given: argparse.Namespace) -> int:
     if given.name not in FORMULAS:
         raise _Misused(f"formula = {given.name}: unknown; 'worldsize formula' lists all {len(FORMULAS)}")
     chosen = FORMULAS[given.name]
-    values = dict(_assignment(word) for word in given.values)
+    values = _assignments(given.values)
     if not values and chosen.symbols:
         _print(given, texts.formula_json(chosen), texts.formula_card(chosen))
         return HELD
@@ -173,16 +177,22 @@ def formula(given: argparse.Namespace) -> int:
         value = evaluate(given.name, values)
     except ValueError as error:
         raise _Misused(str(error)) from error
-    data = {**texts.formula_json(chosen), "given": values, "value": texts.plain(value)}
+    read = {name: one if isinstance(one, str) else texts.plain(one) for name, one in values.items()}
+    data = {**texts.formula_json(chosen), "given": read, "value": texts.plain(value)}
     _print(given, data, texts.formula_value(chosen, value))
     return HELD
 
 
-def _assignment(word: str) -> tuple[str, Any]:
-    key, _, text = word.partition("=")
-    if not key or not text:
-        raise _Misused(f"{word}: write values as key=value, such as P=4")
-    return key, read_argument(text)
+def _assignments(words: Sequence[str]) -> dict[str, Number | str]:
+    values: dict[str, Number | str] = {}
+    for word in words:
+        key, _, text = word.partition("=")
+        if not key or not text:
+            raise _Misused(f"{word}: write values as key=value, such as P=4")
+        if key in values:
+            raise _Misused(f"{word}: {key} is given twice")
+        values[key] = read_argument(text)
+    return values
 
 
 def _refuse(faults: Sequence[Any]) -> None:

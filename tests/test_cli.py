@@ -68,6 +68,9 @@ def test_every_strategy_can_be_predicted_as_text(capsys: pytest.CaptureFixture[s
     (("formula", "data_parallel.volume", "P=8"), ("L is missing",)),
     (("formula", "data_parallel.volume", "P=0", "L=2", "H=4"), ("P = 0",)),
     (("formula", "data_parallel.volume", "P"), ("key=value",)),
+    (("formula", "data_parallel.volume", "P=4", "P=8"), ("P=8", "given twice")),
+    (("verify", "--quick", "--max-world-size", "0"), ("WORLDSIZE_MAX_WORLD_SIZE=0", "from 1 to 8")),
+    (("verify", "--quick", "--max-world-size", "9"), ("WORLDSIZE_MAX_WORLD_SIZE=9", "from 1 to 8")),
 ])
 def test_bad_input_names_field_value_and_remedy_and_exits_2(
         capsys: pytest.CaptureFixture[str], words: tuple[str, ...], said: tuple[str, ...]) -> None:
@@ -99,9 +102,32 @@ def test_formula_lists_every_formula(capsys: pytest.CaptureFixture[str]) -> None
 
 @pytest.mark.parametrize("name", FORMULAS)
 def test_every_formula_has_a_card(capsys: pytest.CaptureFixture[str], name: str) -> None:
-    status, out, _ = run(capsys, "formula", name)
+    status, out, _ = run(capsys, "formula", name, "--json")
     assert status == 0
-    assert FORMULAS[name].title in out or "=" not in name
+    assert json.loads(out)["title"] == FORMULAS[name].title
+
+
+def test_a_card_as_text_gives_symbols_assumptions_and_source(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = run(capsys, "formula", "data_parallel.volume")
+    assert status == 0
+    for part in ("P            GPUs", "Gives elements, sent by each GPU.", "Assumes: ", "Source: ", "P=... L=... H=..."):
+        assert part in out
+
+
+def test_a_fraction_may_be_given_and_is_a_number_in_json(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = run(capsys, "formula", "units.bytes", "elements=1/2", "dtype=fp32", "--json")
+    assert status == 0
+    assert (json.loads(out)["given"], json.loads(out)["value"]) == ({"elements": 0.5, "dtype": "fp32"}, 2)
+
+
+def test_a_reader_that_has_seen_enough_sees_no_traceback() -> None:
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-m", "app.cli", "formula", "--json"], **streams) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        err = process.stderr.read()
+    assert (process.returncode, err) == (cli.MISSED, b"")
 
 
 @pytest.mark.torchrun
