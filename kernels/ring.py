@@ -14,6 +14,8 @@ from kernels.schedule import Plan, Step, Transfer
 # Buffers are 1-D and contiguous, and equally long on every rank. Chunks are views of them: writing one writes the buffer.
 # Each collective returns what this rank ends with; all but the all-to-all work in place.
 
+Chunk = Callable[[Transfer], Tensor]  # where a message is read from, or written to
+
 
 def ring_all_reduce(buffer: Tensor, comm: Comm) -> Tensor:
     """The sum over ranks, in `buffer`. A rank sends about 2 (P - 1) / P of its length."""
@@ -56,9 +58,9 @@ def pairwise_all_to_all(buffer: Tensor, comm: Comm) -> Tensor:
 
 
 def execute(plan: Plan, buffer: Tensor, comm: Comm, after_step: Callable[[int], None] = lambda _: None) -> None:
-    """Carry out this rank's part of a plan, in place: what arrives is added to the chunk it belongs to, or replaces it.
+    """Carry out this rank's part of a plan, in place: what arrives is added to its chunk, or replaces it.
 
-    `after_step` is told how many steps are done; what `comm` has counted by then is what this rank has sent so far.
+    `after_step` is told how many steps are done. What `comm` has counted by then, this rank has sent so far.
     """
     chunks = chunks_of(buffer, plan.num_chunks)
     for number, step in enumerate(plan.steps, start=1):
@@ -73,11 +75,11 @@ def execute(plan: Plan, buffer: Tensor, comm: Comm, after_step: Callable[[int], 
         after_step(number)
 
 
-def exchange(step: Step, comm: Comm, outgoing: Callable[[Transfer], Tensor], incoming: Callable[[Transfer], Tensor]) -> None:
+def exchange(step: Step, comm: Comm, outgoing: Chunk, incoming: Chunk) -> None:
     """Send and receive this rank's messages of one step, all under way at once; empty ones are not sent.
 
-    Nothing is waited for in between: on a ring every rank sends, so if each waited until its own message was taken, nobody
-    would be left to take one.
+    Nothing is waited for in between: on a ring every rank sends, so if each waited until its own message
+    was taken, nobody would be left to take one.
     """
     receives = [(incoming(transfer), transfer.sender) for transfer in step if transfer.receiver == comm.rank]
     sends = [(outgoing(transfer), transfer.receiver) for transfer in step if transfer.sender == comm.rank]
