@@ -13,6 +13,7 @@ from app.course.expression import Value, shown_number
 from app.course.model import Choice, Instance, Option, Question
 
 LONGEST_ANSWER = 80
+LARGEST_ANSWER = 10**30  # far above anything that a lesson counts, and short enough to be said back
 _UNITS = {
     "elements": ("element", "elements", "number", "numbers", "value", "values"),
     "bytes": ("b", "byte", "bytes"),
@@ -132,7 +133,10 @@ def parse_number(raw: str, unit: str) -> Fraction:
         number += -share if match["sign"] == "-" else share
     number *= Fraction(10) ** int(match["power"] or 0)
     number /= int(match["under"] or 1)
-    return number * _factor(match["unit"].strip(), unit)
+    number *= _factor(match["unit"].strip(), unit)
+    if abs(number) > LARGEST_ANSWER:
+        raise Unreadable("That is more than anything here could count to. Look for a slip in the number of digits.")
+    return number
 
 
 def _help(text: str, unit: str) -> str:

@@ -54,6 +54,7 @@ def test_a_negative_number_is_read(raw: str) -> None:
         ("56 elements", "bytes", "you answered in elements"),
         ("56 parrots", "tokens", "'parrots' is no unit"),
         ("0x38", "", "Write one number"),
+        *((endless, "bytes", "slip in the number of digits") for endless in ("9" * 79, "1e99", "-1e31", "1e20 TiB")),
         *((nonsense, "", "Write one number") for nonsense in ("5 6", "1e999", "1/0", ".", "--5", "٥٦", "nan")),
     ],
 )

@@ -55,8 +55,11 @@ def test_any_query_of_a_lesson_is_answered_with_200_or_422(web_app: FastAPI, pai
     assert TestClient(web_app).get(LESSON, params=pairs).status_code in (200, 422)
 
 
+NUMBERS = st.from_regex(r"[-+]?[0-9]{1,80}(\.[0-9]{0,40})?(e[-+]?[0-9]{1,2})?( [A-Za-z]{1,9})?", fullmatch=True)
+
+
 @BOUNDED
-@given(st.text(max_size=90), st.integers(), st.text(max_size=70), st.booleans())
+@given(st.text(max_size=90) | NUMBERS, st.integers(), st.text(max_size=70), st.booleans())
 def test_any_answer_is_graded_or_refused(web_app: FastAPI, answer: str, variant: int, submission: str, htmx: bool) -> None:
     form = {"answer": answer, "variant": str(variant), "submission": submission}
     headers = {"HX-Request": "true"} if htmx else {}
