@@ -58,6 +58,8 @@ def _question(draft: Draft, fields: Fields) -> Question | None:
     if kind == "choice" and not wrong:
         fields.fault("wrong", "a choice needs wrong options.", "Add mistakes that somebody really makes, each with feedback.")
     givens = _givens(draft.given, fields)
+    if answer_fields is not None:
+        _check_unit(fields, answer_fields)
     if len(draft.faults) > before or prompt is None or answer is None:
         return None
     question = Question(
@@ -86,6 +88,15 @@ def _tolerance(fields: Fields) -> Fraction:
         fields.fault("tolerance", f"the tolerance {tolerance} is no share of the answer.",
                      "Write a number from 0 to below 1, as 0.01.")
     return Fraction(tolerance or 0)
+
+
+def _check_unit(fields: Fields, answer: Fields) -> None:
+    """192 is right in elements and wrong in bytes: where a formula answers, the question asks in its unit."""
+    formula = FORMULAS.get(answer.string("formula", required=False))
+    unit = fields.string("unit", required=False)
+    if formula is not None and formula.unit and unit not in ("", formula.unit):
+        fields.fault("unit", f"{formula.name} is counted in {formula.unit}, not in {unit}.",
+                     f"Write `unit: {formula.unit}`, or answer with a formula that counts in {unit}.")
 
 
 def _template(composer: Composer, fields: Fields, name: str, *, inline: bool = False, required: bool = True) -> Template | None:

@@ -223,6 +223,8 @@ SLIPS = [
          "the other form", "::figure"),
     Slip("code in no language", TEXT, "Two GPUs share", "```klingon\nx\n```\n\nTwo GPUs share", "```klingon", "Hook",
          "'klingon' cannot be coloured", "python"),
+    Slip("question in another unit than its answer", YAML, "unit: elements", "unit: bytes", "unit: bytes",
+         "questions[0].unit", "counted in elements, not in bytes", "unit: elements"),
     Slip("unit that is not the formula's", TEXT, "unit=bytes", "unit=elements", "unit=elements", "Summary", "counted in bytes",
          "unit=bytes"),
     Slip("number too large for a word", TEXT, "{= data_parallel.params =} weights",
