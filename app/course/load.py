@@ -36,9 +36,10 @@ def load_course(content_dirs: Sequence[Path], figures: FigureFields, code: CodeS
 def read_course(
     content_dirs: Sequence[Path], figures: FigureFields, code: CodeSource = kernel_quote
 ) -> tuple[Course, list[Fault]]:
-    """The course as far as it can be read, and its faults, sorted by file and line."""
+    """The course as far as it can be read, and its faults, sorted by file and line. A directory named twice is read once."""
     faults: list[Fault] = []
-    listed = [entry for folder in content_dirs for entry in _listed(folder, faults)]
+    distinct = {folder.resolve(): folder for folder in reversed(content_dirs)}
+    listed = [entry for folder in reversed(distinct.values()) for entry in _listed(folder, faults)]
     faults += checks.slug_faults(listed) + checks.prerequisite_faults(listed)
     coming = frozenset(entry.slug for entry in listed if not entry.folder.is_dir())
     drafts: dict[str, Draft] = {}

@@ -51,6 +51,16 @@ def test_a_second_directory_adds_lessons_after_the_first(content: Content, make_
     assert [lesson.slug for lesson in course.lessons] == [SLUG, "ours"]
 
 
+def test_a_directory_named_twice_is_read_once(content: Content, make_content: Callable[[str], Content]) -> None:
+    own = make_content("own")
+    own.write("course.yaml", OWN)
+
+    course, faults = content.read(content.folder / ".." / content.folder.name, own.folder)
+
+    assert faults == []
+    assert [entry.slug for entry in course.entries] == [SLUG, "ours"]
+
+
 def test_a_slug_of_both_directories_is_a_fault_that_names_both(
     content: Content, make_content: Callable[[str], Content]
 ) -> None:
