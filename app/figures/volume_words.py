@@ -112,11 +112,11 @@ def _why_nothing(strategy: Strategy, L: int) -> str:
 
 def _why_idle(case: Case) -> str:
     H = case.setting.H
-    return f"{H} columns give {H} GPUs one each; {_others(case.P - H)} nothing and send nothing."
+    return f"{H} columns give {H} GPUs one each; {_others(case.P - H)}."
 
 
 def _others(count: int) -> str:
-    return "the last one holds" if count == 1 else f"the other {count} hold"
+    return "the last one holds and sends nothing" if count == 1 else f"the other {count} hold and send nothing"
 
 
 def _why_local(case: Case) -> str:
