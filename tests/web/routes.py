@@ -17,7 +17,6 @@ EXAMPLES = {
     "strategy": "data_parallel",
     "run_id": "no-such-run",
     "path": "app.css",
-    "run_id": "a-run-that-never-was",
 }
 
 

@@ -88,6 +88,7 @@ def test_other_numbers_come_without_leaving_the_page(page: Page, live_url: str, 
     expect(question.get_by_role("button")).to_have_text("Check my answer")
     assert question.locator("legend").inner_text() != prompt
     assert page.url == live_url + LESSON
+    expect(question.get_by_role("radio").first).to_be_focused()
 
 
 def test_a_guess_meets_its_reminder_below_the_figure(page: Page, live_url: str, complaints: list[str]) -> None:
@@ -133,8 +134,12 @@ def test_everything_works_without_a_script(without_script: Page, live_url: str) 
     expect(page.locator("#question-break-even")).to_contain_text("Not counted as a try.")
     answer(page, "56")
     expect(page.locator("#question-eight-gpus")).to_contain_text("56, yes.")
+    page.goto(f"{live_url}{LESSON}?volume.P=8")
+    page.locator("#hook").get_by_role("button", name="I have read this section").click()
+    assert page.url == f"{live_url}{LESSON}?volume.P=8#intuition"
+    expect(page.locator("#rail li.done")).to_contain_text("Hook")
     page.goto(live_url)
-    expect(page.locator(".toc")).to_contain_text("1 of 5 right")
+    expect(page.locator(".toc")).to_contain_text("1 of 7 sections, 1 of 5 right")
 
 
 def test_progress_is_deleted_for_good(page: Page, live_url: str, complaints: list[str]) -> None:

@@ -98,6 +98,15 @@ def test_the_export_is_a_file_that_no_cache_keeps(client: TestClient) -> None:
     assert client.get("/me").headers["cache-control"] == "no-store"
 
 
+def test_a_guess_alone_is_something_kept_that_can_be_taken_away_and_deleted(client: TestClient) -> None:
+    client.post(f"{LESSON}/predictions/most-traffic", data={"answer": "data"})
+    page = client.get("/me").text
+    assert "Nothing is kept" not in page
+    assert 'action="/me/delete"' in page
+    client.post("/me/delete", data={"confirm": "yes"})
+    assert "Nothing is kept about this browser." in client.get("/me").text
+
+
 def test_deleting_needs_the_tick(client: TestClient) -> None:
     client.post(EIGHT, data={"answer": "56"})
     response = client.post("/me/delete")

@@ -78,17 +78,18 @@ def test_no_page_uses_an_id_twice(client: TestClient) -> None:
         assert sorted(ids) == sorted(set(ids)), page
 
 
-def test_with_torch_a_lesson_says_how_to_measure_in_a_shell(client: TestClient) -> None:
+def test_with_torch_a_lesson_offers_the_run(client: TestClient) -> None:
     page = client.get(LESSON).text
-    assert "worldsize measure data_parallel -P 4 -L 2 -H 4 -T 1" in page
-    assert "TORCH=none" not in page
+    assert "Run it for real" in page
+    assert "Runs are off" not in page
 
 
-def test_without_torch_the_lessons_are_served_and_say_that_runs_are_off(without_torch: FastAPI) -> None:
+def test_without_torch_the_lessons_are_served_say_that_runs_are_off_and_how_a_shell_measures(without_torch: FastAPI) -> None:
     page = TestClient(without_torch).get(LESSON)
     assert page.status_code == 200
-    assert "Runs are off on this server" in page.text
-    assert "TORCH=none" in page.text
+    assert "Runs are off on this server: it was installed without PyTorch" in page.text
+    assert "worldsize measure data_parallel -P 4 -L 2 -H 4 -T 1" in page.text
+    assert "Run it for real" not in page.text
 
 
 def test_the_theme_is_chosen_without_a_script_and_leads_back(client: TestClient) -> None:

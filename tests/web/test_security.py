@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from starlette.datastructures import Headers
 
-from app.web.security import MAX_BODY_BYTES, is_same_origin
+from app.web.security import MAX_BODY_BYTES, MAX_QUERY_BYTES, is_same_origin
 from tests.web.routes import addresses
 from tests.web.sites import LESSON
 
@@ -135,6 +135,19 @@ def test_a_body_of_more_than_a_megabyte_is_refused_while_it_arrives(client: Test
 
     headers = {"content-type": "application/x-www-form-urlencoded"}
     assert client.post(f"{LESSON}/checkpoints/eight-gpus", content=chunks(), headers=headers).status_code == 413
+
+
+@pytest.mark.parametrize("headers", [{}, {"HX-Request": "true"}])
+@pytest.mark.parametrize("address", [LESSON, "/figures/volume", "/", "/me"])
+def test_a_query_that_no_page_makes_comes_back_once_at_most(
+    client: TestClient, address: str, headers: dict[str, str]
+) -> None:
+    """Lessons repeat their query in every form, so that a long one would come back many times over."""
+    query = "&".join(f"volume.{number:x}=" for number in range(MAX_QUERY_BYTES // 10))
+    response = client.get(f"{address}?{query}", headers=headers)
+    assert response.status_code == 422
+    assert "This address is too long" in response.text
+    assert len(response.content) < 2 * len(query) + 10_000
 
 
 @pytest.mark.parametrize("length", ["-1", "ten", "1" * 40])
