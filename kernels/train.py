@@ -329,18 +329,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     if (given.strategy is None) == (given.spec is None):
         parser.error("give either --strategy or --spec")
-    if given.spec is not None:
-        spec = spec_from_json(json.loads(given.spec))
-    else:
-        spec = RunSpec(P=given.P, experiments=(experiment_from_arguments(given.strategy, given),))
+    try:
+        spec = _spec_asked_for(given)
+    except (KeyError, TypeError, ValueError) as error:
+        parser.error(f"--spec is no RunSpec as JSON: {error}")
     faults = run_faults(spec)
     if faults:
         parser.error("; ".join(str(fault) for fault in faults))
+    if os.environ.get("WORLD_SIZE") != str(spec.P):
+        parser.error(f"-P {spec.P} needs as many ranks: start with torchrun --nproc-per-node {spec.P} -m kernels.train ...")
     report = run_rank(spec, lambda event: None)
     if report is not None:
         json.dump(to_json(report), sys.stdout)
         print()
     return 0
+
+
+def _spec_asked_for(given: argparse.Namespace) -> RunSpec:
+    if given.spec is not None:
+        return spec_from_json(json.loads(given.spec))
+    return RunSpec(P=given.P, experiments=(experiment_from_arguments(given.strategy, given),))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What rank 0 makes of every rank's share: the difference of weights that a report gives, and what it may be."""
+"""A rank by hand: what it refuses, and what rank 0 makes of every rank's difference of weights."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from kernels.spec import Experiment
 from kernels.strategies.base import largest
-from kernels.train import WEIGHTS_TOLERANCE, Run, _worst, runs_of
+from kernels.train import WEIGHTS_TOLERANCE, Run, _worst, main, runs_of
 
 PLAIN = runs_of(Experiment("data_parallel"), "counting")
 COMPRESSED = runs_of(Experiment("data_parallel", options={"comm_dtype": "bf16"}), "counting")
@@ -40,3 +40,21 @@ def test_the_difference_told_is_the_one_that_matters(
 @pytest.mark.parametrize("differences", [[[0.0, 0.0], [0.0, NAN]], [[0.0, 0.0], [NAN, 0.0]]])
 def test_a_nan_on_the_last_rank_is_not_passed_over(differences: list[list[float]]) -> None:
     assert math.isnan(_worst(PLAIN, differences)[0])
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (("--strategy", "data_parallel", "-P", "9"), "P = 9: must be a whole number from 1 to 8"),
+    (("--strategy", "tensor_parallel", "-P", "3"), "P = 3: min(P, H) = 3 does not divide H = 4"),
+    (("--strategy", "data_parallel", "-P", "4"), "torchrun --nproc-per-node 4 -m kernels.train"),
+    (("--spec", "{"), "--spec is no RunSpec as JSON"),
+    (("--spec", '{"P": 2}'), "'experiments'"),
+    (("--spec", '{"P": 2, "experiments": [], "colour": "red"}'), "colour"),
+    ((), "give either --strategy or --spec"),
+])
+def test_what_a_rank_cannot_run_is_refused_in_words(
+        capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], said: str) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(SystemExit) as exited:
+        main(words)
+    assert exited.value.code == 2
+    assert said in capsys.readouterr().err
