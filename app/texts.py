@@ -50,8 +50,8 @@ def measurement(result: Result) -> str:
         elements = Fraction(sum(measured), BYTES_PER_ELEMENT[report.dtype])
         per_gpu = elements / result.prediction.exact.active_gpus
         rows.append(["measured", grouped(per_gpu), grouped(elements), grouped(sum(measured))])
-    how = (f"{report.agreeing} of {report.repetitions} readings agree: {environment.backend} over {environment.transport}, torch "
-           f"{environment.torch}, started by {environment.launcher}; a step took {report.step_seconds * 1000:.1f} ms.")
+    how = (f"{report.agreeing} of {report.repetitions} readings agree: {environment.backend} over {environment.transport}, "
+           f"torch {environment.torch}, started by {environment.launcher}; a step took {report.step_seconds * 1000:.1f} ms.")
     verdict = f"{result.verdict}: {explain(result)}"
     return _paragraphs(setting(result), _volumes(rows, result), _by_rank(result), _matrix(result), _values(result),
                        _wrapped(how), _wrapped(verdict))
