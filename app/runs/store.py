@@ -101,10 +101,6 @@ class Run:
         """Where and with what it was measured; None unless it is done."""
         return None if self.raw_report is None else Environment(**self.raw_report["environment"])
 
-    def age_seconds(self, now: datetime) -> float | None:
-        """How long ago it ended."""
-        return None if self.ended_at is None else max(0.0, (now - self.ended_at).total_seconds())
-
 
 SECONDS = ("queued", "launching", "warming_up", "measuring")
 
