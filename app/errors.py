@@ -6,6 +6,7 @@
     |-- StorageRefused         the database or its folder cannot be trusted with a learner's work
     |-- NotFound               an address that names nothing
     |   |-- LessonNotFound
+    |   |   `-- LessonComing
     |   |-- QuestionNotFound
     |   |-- FigureNotFound
     |   `-- RunNotFound
@@ -98,9 +99,17 @@ class NotFound(AppError):
 
 
 class LessonNotFound(NotFound):
-    """No lesson has this slug, or it is still to come."""
+    """No lesson has this slug."""
 
     kind = "lesson"
+
+
+class LessonComing(LessonNotFound):
+    """The course names this lesson, and it has no text yet."""
+
+    def __init__(self, slug: str, title: str) -> None:
+        super().__init__(slug)
+        self.args = (f"The lesson {title} is still being written.",)
 
 
 class QuestionNotFound(NotFound):

@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from app.course.model import Course, Lesson
 from app.db import Database
-from app.errors import LessonNotFound
+from app.errors import LessonComing, LessonNotFound
 from app.settings import Settings
 from app.web.static import Statics
 
@@ -66,10 +66,12 @@ def visitor(request: Request) -> Visitor:
 
 def lesson(request: Request, slug: str) -> Lesson:
     """The lesson an address names; one that is still coming cannot be opened."""
-    found = site(request).course.lesson(slug)
-    if found is None:
+    entry = site(request).course.entry(slug)
+    if entry is None:
         raise LessonNotFound(slug)
-    return found
+    if entry.lesson is None:
+        raise LessonComing(slug, entry.title)
+    return entry.lesson
 
 
 SiteDep = Annotated[Site, Depends(site)]

@@ -239,3 +239,13 @@ def test_a_lesson_weighs_at_most_120_kilobytes_with_an_empty_cache(context: Brow
 def test_the_live_application_is_the_one_under_test(web_app: FastAPI, page: Page, live_url: str) -> None:
     page.goto(f"{live_url}/readyz")
     assert '"status":"ready"' in page.content()
+
+
+def test_a_jump_to_the_end_is_not_reading_on_the_way(page: Page, live_url: str, complaints: list[str]) -> None:
+    page.goto(live_url + LESSON)
+    expect(page.locator("#question-same-scope form")).to_be_attached()
+    page.locator("#rail-summary").click()
+    expect(page.locator("#summary h2")).to_be_in_viewport()
+    page.locator("#rail-hook").click()
+    expect(page.locator("h1")).to_be_in_viewport()
+    assert page.locator("#rail li.done").count() == 0

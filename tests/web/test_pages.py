@@ -31,6 +31,7 @@ def test_the_map_names_eleven_lessons_and_opens_those_that_are_there(client: Tes
 def test_a_lesson_that_is_coming_cannot_be_opened(client: TestClient) -> None:
     response = client.get("/lessons/choosing")
     assert response.status_code == 404
+    assert "The lesson Choosing is still being written." in response.text
     assert 'href="/lessons/split-three-ways"' in response.text
 
 
