@@ -21,6 +21,8 @@ _UNITS = {
     "tokens": ("token", "tokens"),
     "GPUs": ("gpu", "gpus", "rank", "ranks"),
     "stages": ("stage", "stages"),
+    "sequences": ("sequence", "sequences"),
+    "all-reduces": ("all-reduce", "all-reduces", "allreduce", "allreduces"),
 }
 _BYTES_IN = {"kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
 _DIGITS = r"[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,3}(?: [0-9]{3})+|[0-9]+(?:_[0-9]+)*"

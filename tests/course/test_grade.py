@@ -36,6 +36,12 @@ def test_bytes_are_converted(raw: str, value: int) -> None:
     assert parse_number(raw, "bytes") == value
 
 
+@pytest.mark.parametrize(("raw", "unit"), [("1 sequence", "sequences"), ("1 all-reduce", "all-reduces"), ("1 token", "tokens"),
+                                           ("1 GPU", "GPUs"), ("1 MB", "MB"), ("1 GB/s", "GB/s")])
+def test_the_unit_of_the_question_is_taken_in_singular_too(raw: str, unit: str) -> None:
+    assert parse_number(raw, unit) == 1
+
+
 @pytest.mark.parametrize("raw", ["-1.5", "\u22121.5", "-3/2"])
 def test_a_negative_number_is_read(raw: str) -> None:
     assert parse_number(raw, "") == Fraction(-3, 2)
