@@ -115,8 +115,8 @@ def verify_all(given: argparse.Namespace) -> int:
     summary = verification.summarise(
         rows, cells, published=len(figures), published_held=sum(check.holds for check in figures), quick=given.quick,
         largest=largest, seconds=time.monotonic() - began)
+    verification.store(settings.data_dir, summary)  # first: whoever reads the output may stop reading
     _print(given, texts.verification_json(checks, rows, cells, summary.holds), texts.verification(checks, rows, cells))
-    verification.store(settings.data_dir, summary)
     return HELD if summary.holds else MISSED
 
 
