@@ -19,6 +19,8 @@ from app.course.numerals import REMEDY, typed_numerals
 if TYPE_CHECKING:
     from app.course.compose import Composer
 
+_AS_TYPED = re.compile(r"</?[A-Za-z][^<>]*>|\]\([^()\s]*\)")  # HTML, and links that Markdown refuses, such as javascript:
+
 
 def set_lines(token: Token, first_line: int) -> None:
     """Every token's line, counted from the top of the file; within a paragraph each break is a line."""
@@ -70,6 +72,11 @@ def _text(self: object, tokens: Sequence[Token], index: int, options: object, en
     token, composer = _at(tokens, index, env)
     for numeral in typed_numerals(token.content):
         composer.fault(f"the number {numeral} is typed by hand.", REMEDY % numeral)
+    for typed in _AS_TYPED.findall(token.content):
+        composer.fault(f"{typed} would stand on the page as it is typed.",
+                       "There is no HTML, and links lead to https:// or within the course. Use Markdown, or set it as code.")
+    if token.content.endswith("!") and tokens[index + 1:] and tokens[index + 1].type == "link_open":
+        composer.fault("there are no pictures in a lesson.", "Draw it with ::figure, or take it out.")
     return escape(token.content, quote=False)
 
 

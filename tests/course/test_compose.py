@@ -53,7 +53,7 @@ def composed(text: str) -> tuple[str, list[Fault]]:
         ("[out](https://example.org/?a=1&b=2)", '<p><a href="https://example.org/?a=1&amp;b=2">out</a></p>'),
         ("**strong** *stress*", "<p><strong>strong</strong> <em>stress</em></p>"),
         ('"quoted" it\'s', "<p>\u201cquoted\u201d it\u2019s</p>"),
-        ("<b>raw</b> & <script>", "<p>&lt;b&gt;raw&lt;/b&gt; &amp; &lt;script&gt;</p>"),
+        ("a < b & b > a", "<p>a &lt; b &amp; b &gt; a</p>"),
         ("### Part", "<h3>Part</h3>"),
         ("::figure volume P=8", '<div class="slot" id="figure-volume">[figure volume]</div>'),
         ("a\n::figure what_moves\nb", '<p>a</p>\n<div class="slot" id="figure-what-moves">[figure what_moves]</div>\n<p>b</p>'),
@@ -65,6 +65,12 @@ def test_markup_becomes_html(text: str, html: str) -> None:
     found, faults = composed(text)
     assert faults == []
     assert found.strip() == html
+
+
+def test_html_is_escaped_and_a_fault() -> None:
+    found, faults = composed("<b>raw</b> & <script>")
+    assert found.strip() == "<p>&lt;b&gt;raw&lt;/b&gt; &amp; &lt;script&gt;</p>"
+    assert [fault.message.split()[0] for fault in faults] == ["<b>", "</b>", "<script>"]
 
 
 def test_a_figure_keeps_its_starting_values() -> None:
