@@ -63,7 +63,7 @@ def refusal(rejected: RunRejected) -> str:
 def queued(position: int, away: str) -> str:
     """The place in the queue. `away` says since when nobody has been there to take runs; "" while somebody is."""
     if away:
-        return f"{away} Your run keeps its place and starts by itself as soon as one comes back."
+        return f"{away} Your run keeps its place and starts by itself as soon as one is there."
     place = ORDINALS[position] if position < len(ORDINALS) else f"{position}th"
     return f"{place} in the queue." if position else "Its turn comes now."
 
