@@ -10,6 +10,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
+from app import cli
 from app.errors import StorageRefused
 from app.runs.verification import FILE, Verification, VerificationUnreadable, load, store, summarise
 from app.runs.verify import Row
@@ -137,3 +138,19 @@ def test_every_strategy_in_the_table_of_checks_and_every_formula_exists() -> Non
 @pytest.mark.parametrize(("number", "text"), [(1920, "1,920"), (0.25, "0.25"), (1 / 3, "0.333333"), (2.5e-7, "2.5e-07")])
 def test_numbers_are_shown_whole_or_to_six_digits(number: float, text: str) -> None:
     assert shown(number) == text
+
+
+@pytest.mark.torchrun
+def test_worldsize_verify_stores_what_the_ledger_shows(
+    app: FastAPI, page: TestClient, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("WORLDSIZE_DATA_DIR", str(app.state.site.settings.data_dir))
+    assert cli.main(["verify", "--quick", "--max-world-size", "2"]) == 0
+    assert "Everything holds." in capsys.readouterr().out
+    stored = load(app.state.site.settings.data_dir)
+    assert stored is not None
+    assert (stored.quick, stored.largest, stored.holds) == (True, 2, True)
+    assert {row.strategy for row in stored.rows} >= {"data_parallel", "tensor_parallel", "pipeline_gpipe"}
+    html = page.get("/ledger").text
+    assert "Every byte was where it was predicted." in html
+    assert "Data parallel: " in html

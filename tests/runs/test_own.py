@@ -1,0 +1,55 @@
+"""A learner's own runs: the latest that fits, never one that was taken back, never another learner's."""
+
+from __future__ import annotations
+
+from app.db import Database
+from app.runs import own
+from app.runs.queue import Run
+from kernels.spec import RunSpec
+from tests.runs import asking
+from tests.runs.asking import ask, cancel, spec
+
+
+def latest(database: Database, learner: str, strategy: str = "data_parallel") -> Run | None:
+    def fits(run: RunSpec) -> bool:
+        return [one.strategy for one in run.experiments] == [strategy]
+
+    with database.reading() as session:
+        return own.latest_that(session, learner, fits)
+
+
+def waits(database: Database, learner: str, run_id: str) -> bool:
+    with database.reading() as session:
+        return own.waits_for(session, learner, run_id)
+
+
+def test_the_latest_run_that_fits_is_found(database: Database) -> None:
+    ask(database, "ada", spec(1))
+    fitting = ask(database, "ada", spec(2)).run_id
+    ask(database, "ada", spec(3, strategy="ddp"))
+    found = latest(database, "ada")
+    assert found is not None
+    assert found.id == fitting
+    assert latest(database, "ada", "single") is None
+    assert latest(database, "bob") is None
+
+
+def test_a_joined_run_is_one_s_own_until_it_is_taken_back(database: Database) -> None:
+    run_id = ask(database, "ada", spec()).run_id
+    assert not waits(database, "bob", run_id)
+    assert ask(database, "bob", spec()).run_id == run_id
+    assert waits(database, "bob", run_id)
+    assert latest(database, "bob") is not None
+    cancel(database, run_id, "bob")
+    assert not waits(database, "bob", run_id)
+    assert latest(database, "bob") is None
+    assert waits(database, "ada", run_id)
+
+
+def test_an_ended_run_is_found_with_its_results(database: Database) -> None:
+    asking.show_worker(database)
+    ask(database, "ada", spec())
+    asking.end(database, asking.take(database))
+    found = latest(database, "ada")
+    assert found is not None
+    assert found.results
