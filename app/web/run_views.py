@@ -240,7 +240,12 @@ def _headline(results: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Mar
     if off:
         return Markup("<mark>{}</mark>: the reason stands with its numbers.").format(" and ".join(off))
     count = "Both" if len(results) == 2 else f"All {words.numeral(len(results))}"
-    return Markup("{} send what was predicted for this backend, to the byte.").format(count)
+    equal = Markup("{} send what was predicted for this backend, to the byte.").format(count)
+    apart = [name for one, name in zip(results, names, strict=True) if one["ideal_gap"]["bytes"]]
+    if not apart:
+        return equal
+    who = f"{' and '.join(apart)} {'departs' if len(apart) == 1 else 'depart'}"
+    return equal + Markup(" <mark>{} from the formula</mark>, for a reason that has a name.").format(who)
 
 
 def _left_out(title: str, experiment: spec.Experiment, faults: Sequence[spec.Fault]) -> views.LeftOut:

@@ -298,6 +298,16 @@ def test_uneven_ranks_are_drawn_and_their_cause_is_named(app: FastAPI, learner: 
     assert 'width="73.50%"' in html, "96 of 128 bytes, of a drawing of which 98 % is the longest bar"
 
 
+def test_a_backend_that_departs_from_the_formula_is_marked_and_its_cause_named(app: FastAPI, learner: TestClient) -> None:
+    """On eight GPUs a width of four leaves four of them idle: 96 elements in all, and not the formula's eight times 28."""
+    run_id = run_id_of(press(learner, P=8))
+    finish(app, take(app, run_id))
+    html = status(learner, run_id)
+    assert "<mark>Tensor parallel departs from the formula</mark>" in html
+    assert "<b>Idle GPUs.</b>" in html
+    assert "512 B away from the formula" in html
+
+
 def test_a_value_over_the_cap_is_refused_beside_the_button(learner: TestClient) -> None:
     response = press(learner, P=64)
     assert response.status_code == 422
