@@ -44,8 +44,16 @@ class Place:
         if self.experiment.figure is None:
             fitting, _ = runnable(self.experiment.P, self.experiment.strategies)
             return fitting is not None and (run.P, run.experiments) == (fitting.P, fitting.experiments)
-        known = [(one.strategy, dict(one.options)) for one in self.experiment.strategies]
-        return all((one.strategy, dict(one.options)) in known for one in run.experiments)
+        return all(self.taught(one) is not None for one in run.experiments)
+
+    def taught(self, run: spec.Experiment) -> spec.Experiment | None:
+        """The strategy of the lesson that a run carried out, at whatever values its figure stood."""
+        return next((one for one in self.experiment.strategies if _kind(one) == _kind(run)), None)
+
+
+def _kind(experiment: spec.Experiment) -> tuple[str, dict[str, spec.OptionValue]]:
+    """A strategy and its options, but for the length of its buffer, which a figure may set."""
+    return experiment.strategy, {name: value for name, value in experiment.options.items() if name != spec.ELEMENTS.name}
 
 
 def find_place(course: Course, key: str) -> Place:
@@ -105,7 +113,7 @@ def starts(lesson: Lesson, figure: str) -> dict[str, Any]:
 
 
 def at_values(experiment: Experiment, values: Mapping[str, Any]) -> tuple[int, tuple[spec.Experiment, ...]]:
-    """World size and strategies of an experiment at a figure's values.
+    """World size and strategies of an experiment at a figure's values; `s` is the length of a collective's buffer.
 
     With equal batches every strategy sees the P T tokens that the replicas of data parallel see together: tensor parallel in
     one micro-batch, the pipeline in P of them.
@@ -113,7 +121,15 @@ def at_values(experiment: Experiment, values: Mapping[str, Any]) -> tuple[int, t
     size = values.get("P", experiment.P)
     numbers = {name: values[name] for name in ("L", "H", "T", "m") if name in values}
     equal = values.get("batch") == "equal"
-    return size, tuple(_fed(replace(one, **numbers), size if equal else 1) for one in experiment.strategies)
+    length = int(values["s"]) if "s" in values else None  # a figure may offer a few lengths as words
+    sized = (_with_length(replace(one, **numbers), length) for one in experiment.strategies)
+    return size, tuple(_fed(one, size if equal else 1) for one in sized)
+
+
+def _with_length(experiment: spec.Experiment, elements: int | None) -> spec.Experiment:
+    if elements is None or spec.ELEMENTS not in spec.STRATEGY_SPECS[experiment.strategy].options:
+        return experiment
+    return replace(experiment, options={**experiment.options, spec.ELEMENTS.name: elements})
 
 
 def _fed(experiment: spec.Experiment, times: int) -> spec.Experiment:
@@ -127,16 +143,19 @@ def lesson_address(place: Place, run: RunSpec) -> str:
     """Where the experiment stands in its lesson, with its figure at the values of a run."""
     figure = place.experiment.figure
     names = () if figure is None else FIGURES[figure].field_names
-    values = {"P": run.P} | {name: getattr(run.experiments[0], name) for name in ("L", "H", "T", "m")}
+    first = run.experiments[0]
+    values: dict[str, spec.OptionValue] = {"P": run.P, **{name: getattr(first, name) for name in ("L", "H", "T", "m")}}
+    if spec.ELEMENTS.name in first.options:
+        values["s"] = first.options[spec.ELEMENTS.name]
     query = urlencode([(f"{figure}.{name}", values[name]) for name in names if name in values])
     return f"/lessons/{place.lesson.slug}{'?' if query else ''}{query}#experiment-{place.experiment.id}"
 
 
 def left_out_of(place: Place, run: RunSpec) -> LeftOut:
     """Strategies of the lesson that are not in a run of its experiment, with the reasons at that run's values."""
-    ran = [(one.strategy, dict(one.options)) for one in run.experiments]
+    ran = [_kind(one) for one in run.experiments]
     numbers = {name: getattr(run.experiments[0], name) for name in ("L", "H", "T")} if place.experiment.figure else {}
-    missing = [replace(one, **numbers) for one in place.experiment.strategies if (one.strategy, dict(one.options)) not in ran]
+    missing = [replace(one, **numbers) for one in place.experiment.strategies if _kind(one) not in ran]
     return runnable(run.P, missing)[1]
 
 

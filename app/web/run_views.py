@@ -76,7 +76,9 @@ def element(place: Place | None) -> str:
 
 def titles(run: Run, place: Place | None) -> list[str]:
     """What the strategies of a run are called: as in the lesson, or told apart among themselves."""
-    among = place.experiment if place is not None else Experiment("", "", "", None, run.spec.P, run.spec.experiments)
+    if place is not None:
+        return [place.experiment.title_of(place.taught(one) or one) for one in run.spec.experiments]
+    among = Experiment("", "", "", None, run.spec.P, run.spec.experiments)
     return [among.title_of(one) for one in run.spec.experiments]
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from app.errors import RunRejected
 from app.runs.queue import Run, State
 from app.web.run_contexts import Phase
-from kernels.spec import RunSpec
+from kernels.spec import ELEMENTS, RunSpec
 
 STEPS = ("Queue", "Launch", "Warm-up", "Measure", "Done")
 SPACE = "\N{NO-BREAK SPACE}"
@@ -47,6 +47,9 @@ def age(then: datetime, now: datetime) -> str:
 def setting(run: RunSpec) -> str:
     """'P = 4, L = 2, H = 4, T = 1', as far as all experiments of the run share it."""
     words = [f"P{SPACE}={SPACE}{run.P}"]
+    lengths = {one.options.get(ELEMENTS.name, 0) for one in run.experiments}
+    if len(lengths) == 1 and (elements := lengths.pop()):  # a collective alone: the model's numbers say nothing about it
+        return f"{words[0]}, s{SPACE}={SPACE}{elements}"
     for name in ("L", "H", "T", "m"):
         values = {getattr(one, name) for one in run.experiments}
         if len(values) == 1 and (name != "m" or values != {1}):

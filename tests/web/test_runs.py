@@ -13,10 +13,14 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from sqlalchemy import update
 
+from app.course.model import Experiment, Lesson
 from app.runs import queue
 from app.runs.queue import State
 from app.runs.store import Failure, Progress
 from app.tables import runs, workers
+from app.web.run_forms import Place, at_values, left_out_of, lesson_address
+from app.web.run_words import setting
+from kernels import spec
 from tests.web.runs_made_up import (
     EXPERIMENT,
     HTMX,
@@ -33,6 +37,7 @@ from tests.web.runs_made_up import (
 from tests.web.sites import LESSON, make_app
 
 STATUS = {"of": EXPERIMENT}
+LESSON_SHAPE = Lesson("split-three-ways", "", "", (), (), {}, (), (), (), (), (), (), frozenset())
 
 
 @pytest.fixture
@@ -86,14 +91,29 @@ def test_pressing_asks_for_all_strategies_in_one_launch_at_the_live_values(app: 
     form = {"experiment": EXPERIMENT, "P": "4", "L": "2", "volume.P": "8", "volume.L": "2", "volume.H": "8", "volume.T": "1",
             "what_moves.strategy": "data"}
     run_id = run_id_of(learner.post("/runs", data=form, headers=HTMX))
-    spec = read(app, run_id).spec
-    assert (spec.P, [one.strategy for one in spec.experiments]) == (8, ["data_parallel", "tensor_parallel", "pipeline_gpipe"])
-    assert {one.H for one in spec.experiments} == {8}
+    run = read(app, run_id).spec
+    assert (run.P, [one.strategy for one in run.experiments]) == (8, ["data_parallel", "tensor_parallel", "pipeline_gpipe"])
+    assert {one.H for one in run.experiments} == {8}
 
 
 def test_equal_batches_are_run_as_the_figure_shows_them(app: FastAPI, learner: TestClient) -> None:
-    spec = read(app, run_id_of(press(learner, live={"volume.P": "4", "volume.batch": "equal"}))).spec
-    assert [(one.T, one.m) for one in spec.experiments] == [(1, 1), (4, 1), (1, 4)]
+    run = read(app, run_id_of(press(learner, live={"volume.P": "4", "volume.batch": "equal"}))).spec
+    assert [(one.T, one.m) for one in run.experiments] == [(1, 1), (4, 1), (1, 4)]
+
+
+def test_the_length_of_a_buffer_follows_its_figure_and_the_titles_stay() -> None:
+    by_hand = spec.Experiment("ring_all_reduce", options={"implementation": "ring", "elements": 32})
+    library = spec.Experiment("ring_all_reduce", options={"implementation": "library", "elements": 32})
+    experiment = Experiment("ways", "Ways", "Counted.", "collectives", 4, (by_hand, library))
+    size, (first, second) = at_values(experiment, {"P": 3, "s": "48"})
+    assert (size, first.option("elements"), second.option("elements")) == (3, 48, 48)
+    place = Place(LESSON_SHAPE, experiment)
+    assert (place.taught(first), place.taught(second)) == (by_hand, library)
+    run = spec.RunSpec(3, (first, second))
+    assert place.is_at(run)
+    assert left_out_of(place, run) == []
+    assert lesson_address(place, run) == "/lessons/split-three-ways?collectives.P=3&collectives.s=48#experiment-ways"
+    assert setting(run).replace("\N{NO-BREAK SPACE}", " ") == "P = 3, s = 48"
 
 
 def test_a_strategy_that_cannot_run_is_left_out_with_the_reason_in_its_row(app: FastAPI, learner: TestClient) -> None:
