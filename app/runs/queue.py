@@ -143,10 +143,14 @@ def _refuse_beyond_quota(session: Session, learner_id: str, quota: int) -> None:
     seconds = max(1, round((times[-quota] - since).total_seconds()))
     minutes = -(-seconds // 60)
     raise QuotaExceeded(
-        f"You have started {len(times)} runs in the last hour, and {quota} is the most here. The next one can start in "
-        f"{minutes} minute{'' if minutes == 1 else 's'}. Results that are already here can be seen at any time.",
+        f"You have started {_counted(len(times), 'run')} in the last hour, and {quota} is the most here. The next one can start "
+        f"in {_counted(minutes, 'minute')}. Results that are already here can be seen at any time.",
         retry_seconds=seconds,
     )
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _refuse_when_full(session: Session) -> None:

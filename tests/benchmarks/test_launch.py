@@ -28,8 +28,8 @@ def warm_seconds(launcher: LocalLauncher, spec: RunSpec) -> float:
 
 def cold_seconds(spec: RunSpec) -> float:
     """The same run from a shell: torch is imported by the agent and by each rank."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(spec.P), "--master-addr", "127.0.0.1",
-               "--master-port", "0", "-m", "kernels.train", "--spec", json.dumps(to_json(spec))]
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(spec.P), "--standalone",
+               "--local-addr", "127.0.0.1", "-m", "kernels.train", "--spec", json.dumps(to_json(spec))]
     environment = {"PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"}
     began = time.monotonic()
     done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)

@@ -363,7 +363,7 @@ def test_a_used_up_quota_is_said_with_when_to_come_again(tmp_path: Path) -> None
     response = press(client, P=2)
     assert response.status_code == 429
     assert int(response.headers["retry-after"]) > 0
-    assert "You have started 1 runs in the last hour, and 1 is the most here." in response.text
+    assert "You have started 1 run in the last hour, and 1 is the most here." in response.text
     plain = press(client, htmx=False, P=2)
     assert (plain.status_code, "Split three ways" in plain.text) == (429, True)
     app.state.site.database.close()
