@@ -143,7 +143,7 @@ def _refuse_beyond_quota(session: Session, learner_id: str, quota: int) -> None:
     seconds = max(1, round((times[-quota] - since).total_seconds()))
     minutes = -(-seconds // 60)
     raise QuotaExceeded(
-        f"You have started {_counted(len(times), 'run')} in the last hour, and {quota} is the most here. The next one can start "
+        f"You have started {_counted(len(times), 'run')} in the last hour, and {quota} is the most here. The next can start "
         f"in {_counted(minutes, 'minute')}. Results that are already here can be seen at any time.",
         retry_seconds=seconds,
     )
