@@ -190,6 +190,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     output = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     scratch: Path = given.scratch or Path(tempfile.mkdtemp(prefix="worldsize-host-"))
+    scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.environ.update(TMPDIR=str(scratch), OMP_NUM_THREADS="1")
     tempfile.tempdir = str(scratch)
     processes.adopt_orphans()

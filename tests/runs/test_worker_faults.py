@@ -26,7 +26,9 @@ pytestmark = pytest.mark.torchrun
 
 WORLD_SIZE = 2
 GONE_SECONDS = 10.0
-LONG = RunSpec(2, tuple(Experiment(name, H=8) for name in ("data_parallel", "tensor_parallel", "pipeline_gpipe") * 3))
+# As many steps as one run may have, so that a fault finds it at work on any machine.
+LONG = RunSpec(2, tuple(Experiment(name, H=8) for name in ("data_parallel", "tensor_parallel", "pipeline_gpipe") * 4),
+               repetitions=9)
 
 
 @dataclass
@@ -51,7 +53,8 @@ class Box:
         while True:
             run = get(self.database, run_id)
             tree = self.tree()
-            if run.progress is not None and run.progress.phase == "warming up" and len(tree["rank"]) == WORLD_SIZE:
+            at_work = run.progress is not None and run.progress.phase in ("warming up", "measuring")
+            if at_work and len(tree["rank"]) == WORLD_SIZE:
                 return tree
             assert time.monotonic() < deadline, run
             assert not run.state.is_final, run.failure
