@@ -16,9 +16,9 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
-from kernels import spec
+from kernels import schedule
 
-_KERNELS = Path(spec.__file__).parent
+_KERNELS = Path(schedule.__file__).parent
 
 
 @dataclass(frozen=True)

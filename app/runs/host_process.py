@@ -16,11 +16,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-from kernels import spec as kernel_spec
+from kernels import schedule
 
 END_SECONDS = 5.0
 LOG_LINES = 30
-CODE_ROOT = Path(kernel_spec.__file__).resolve().parents[1]
+CODE_ROOT = Path(schedule.__file__).resolve().parents[1]
 LAST_EVENTS = ("report", "failed", "timed_out", "cancelled")
 
 

@@ -12,20 +12,21 @@ from kernels import spec
 
 
 def test_a_function_is_quoted_word_for_word_with_its_place() -> None:
-    quote = kernel_quote("spec.pipeline_stages")
+    quote = kernel_quote("spec.experiment.pipeline_stages")
     assert quote is not None
     assert quote.text == inspect.getsource(spec.pipeline_stages).rstrip()
-    assert (quote.file, quote.line) == ("kernels/spec.py", inspect.getsourcelines(spec.pipeline_stages)[1])
+    assert (quote.file, quote.line) == ("kernels/spec/experiment.py", inspect.getsourcelines(spec.pipeline_stages)[1])
 
 
 def test_a_method_is_quoted_without_its_indentation() -> None:
-    quote = kernel_quote("spec.ExperimentReport.payload_bytes_by_rank")
+    quote = kernel_quote("spec.report.ExperimentReport.payload_bytes_by_rank")
     assert quote is not None
     assert quote.text.startswith("@property\ndef payload_bytes_by_rank")
 
 
 NAMES_OF_NOTHING = [
-    "", "spec", "spec.nothing", "spec.Range.nothing", "nothing.at_all", "..spec.P", "../secrets.x", "spec.P", "a b",
+    "", "spec", "spec.experiment.nothing", "spec.experiment.Range.nothing", "nothing.at_all", "..spec.P", "../secrets.x",
+    "spec.experiment.P", "a b",
 ]
 
 

@@ -109,9 +109,9 @@ def test_code_is_coloured_by_classes() -> None:
 
 
 def test_a_kernel_function_is_quoted_with_its_file_and_line() -> None:
-    found, faults = composed("::code spec.tensor_active_gpus")
+    found, faults = composed("::code spec.experiment.tensor_active_gpus")
     assert faults == []
-    assert "tensor_active_gpus</b> as it runs, kernels/spec.py, line" in found
+    assert "tensor_active_gpus</b> as it runs, kernels/spec/experiment.py, line" in found
     assert '<span class="k">return</span>' in found
 
 

@@ -61,7 +61,7 @@ SLIPS = [
     Slip("unknown given", TEXT, "Two GPUs share", "{Q} GPUs share", "{Q}", "Hook", "the name Q", "Given are P, L"),
     Slip("argument names no given", TEXT, "{= data_parallel.params =} weights", "{= data_parallel.params L=deep =} weights",
          "L=deep", "Hook", "nothing is given by the name deep", "one of P, L"),
-    Slip("unknown code", TEXT, "spec.tensor_active_gpus", "spec.nothing", "spec.nothing", "Formalize",
+    Slip("unknown code", TEXT, "spec.experiment.tensor_active_gpus", "spec.nothing", "spec.nothing", "Formalize",
          "no function 'spec.nothing'", "FILE.FUNCTION"),
     Slip("unknown question", TEXT, "::question factor", "::question facts", "::question facts", "Checkpoint",
          "no question 'facts'", "four-gpus"),
