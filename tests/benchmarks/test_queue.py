@@ -1,4 +1,4 @@
-"""From asking to the stored report, on a warm worker process: at the median, and by phase; then what the worker holds."""
+"""From asking to the stored report, on a warm worker process: at the median, and by phase; then what the worker holds and leaves."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.benchmark, pytest.mark.torchrun, pytest.mark.timeout(9
 
 ONE = RunSpec(4, (Experiment("data_parallel"),))
 THREE = RunSpec(4, tuple(Experiment(name) for name in ("data_parallel", "tensor_parallel", "pipeline_gpipe")))
-RUNS = 20
+RUNS = 100  # of each kind: 200 in all, after which nothing may have grown
 
 
 def click(database: Database, wanted: RunSpec) -> dict[str, float]:
@@ -39,19 +39,24 @@ def held(pid: int) -> tuple[int, int]:
     return int(status.split("VmRSS:")[1].split()[0]) // 1024, len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 
+def everything_in(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+
+
 def test_from_asking_to_the_stored_report(tmp_path: Path) -> None:
     folder, url = tmp_path / "worker", sqlite_url(tmp_path)
     folder.mkdir()
     with migrated(url) as database, running(folder, url, real=True) as worker:
         click(database, ONE)  # starts the host
         [host] = processes.children(worker.pid)
-        before = held(worker.pid), held(host)
+        before, files = (held(worker.pid), held(host)), everything_in(folder)
         for name, wanted in (("one strategy", ONE), ("three strategies", THREE)):
             rows = [click(database, wanted) for _ in range(RUNS)]
             middle = {key: statistics.median(row[key] for row in rows) for key in rows[0]}
             slowest = max(row["total"] for row in rows)
             split = ", ".join(f"{key} {value:.2f}" for key, value in middle.items() if key != "total")
             print(f"{name}: p50 {middle['total']:.2f} s, slowest {slowest:.2f} s, {RUNS} runs; at the median {split}")
-        after = held(worker.pid), held(host)
+        after, left = (held(worker.pid), held(host)), everything_in(folder) - files
     for process, first, last in zip(("worker", "host"), before, after, strict=True):
         print(f"{process}: {first[0]} MB and {first[1]} files after the first run, {last[0]} MB and {last[1]} at the end")
+    print(f"left behind in the temporary folder: {', '.join(sorted(left)) or 'nothing'}")
