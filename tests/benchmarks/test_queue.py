@@ -1,4 +1,4 @@
-"""From asking to the stored report, on a warm worker process: at the median, and by phase; then what the worker holds and leaves."""
+"""From asking to the stored report, on a warm worker: at the median, and by phase; then what it holds and leaves."""
 
 from __future__ import annotations
 
