@@ -88,6 +88,9 @@ def test_a_sync_in_each_of_four_micro_steps_was_measured_at_four_times_the_bytes
 
 
 @pytest.mark.parametrize(("question", "answer", "mistake"), [
+    ("summed-on-more", "96", "DDP does one thing more after it has added up"),
+    ("summed-on-more", "384", "No token is counted twice"),
+    ("summed-on-more", "6", "That is the gradient of a mean over tokens"),
     ("no-sync", "224", "That is the price without"),
     ("no-sync", "14", "its gradient isn't a part of the gradient"),
     ("global-batch", "2048", "You gave each of the 64 GPUs sequences of its own"),
@@ -104,8 +107,9 @@ def test_each_misconception_has_an_answer_of_its_own(client: TestClient, questio
 
 
 @pytest.mark.parametrize(("question", "answer"), [
-    ("no-sync", "56"), ("global-batch", "256 sequences"), ("short-and-long", "2"), ("next-bucket", "38,297,600"),
-    ("which-key", "overlap_comm"), ("what-it-buys", "A batch that is larger by that factor, at the same peak of activations"),
+    ("summed-on-more", "24"), ("no-sync", "56"), ("global-batch", "256 sequences"), ("short-and-long", "2"),
+    ("next-bucket", "38,297,600"), ("which-key", "overlap_comm"),
+    ("what-it-buys", "A batch that is larger by that factor, at the same peak of activations"),
 ])
 def test_the_right_answers_are_accepted(client: TestClient, question: str, answer: str) -> None:
     form = {"answer": answer, "variant": "0", "submission": f"right-{question}"}
