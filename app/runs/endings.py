@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.errors import RunCancelled, RunFailed, RunTimedOut
+from kernels.spec import STRATEGY_SPECS
 
 NOTHING_LEFT = "Every process of this run has been ended; nothing is left running."
 SIGNAL_REASONS = {
@@ -21,15 +22,16 @@ TRY_AGAIN = "Run it again; if it fails again, choose smaller values."
 def failed(facts: Mapping[str, Any]) -> RunFailed:
     """A rank (or the agent, where rank is None) raised, was killed or left."""
     rank, phase, how = facts["rank"], facts["phase"], facts["exit"]
+    doing = _told(phase)
     who = "The agent, the process that starts the ranks," if rank is None else f"Rank {rank}"
     if facts["error"]:
-        story = f"{who} stopped with an error while {phase}: {_sentence(facts['error'])}"
+        story = f"{who} stopped with an error while {doing}: {_sentence(facts['error'])}"
         advice = "The last lines of its log show where. Other values may avoid it."
     elif how.startswith("killed by "):
-        story = " ".join(filter(None, [f"{who} was {how} while {phase}.", SIGNAL_REASONS.get(how.removeprefix("killed by "))]))
+        story = " ".join(filter(None, [f"{who} was {how} while {doing}.", SIGNAL_REASONS.get(how.removeprefix("killed by "))]))
         advice = TRY_AGAIN
     else:
-        story, advice = f"{who} left with {how} while {phase}, before there was a report.", TRY_AGAIN
+        story, advice = f"{who} left with {how} while {doing}, before there was a report.", TRY_AGAIN
     return RunFailed(f"{story} {NOTHING_LEFT} {advice}", rank=rank, exit=how, phase=phase, log_tail=facts["log_tail"])
 
 
@@ -46,14 +48,14 @@ def timed_out(facts: Mapping[str, Any], limit_seconds: float) -> RunTimedOut:
 
 def cancelled(phase: str) -> RunCancelled:
     """Whoever asked for the run took it back."""
-    return RunCancelled(f"The run was cancelled while {phase}. {NOTHING_LEFT} You can start it again at any time.",
+    return RunCancelled(f"The run was cancelled while {_told(phase)}. {NOTHING_LEFT} You can start it again at any time.",
                         exit="cancelled", phase=phase)
 
 
 def host_died(how: str, phase: str, log_tail: str, *, had_started: bool) -> RunFailed:
     """The launch host went during the run, or never came up."""
     if had_started:
-        story = f"The launch host, the process that starts every run, was lost while {phase} ({how})."
+        story = f"The launch host, the process that starts every run, was lost while {_told(phase)} ({how})."
         advice = "The next run gets a new one: run it again."
     else:
         story = f"The launch host, the process that starts every run, could not start ({how})."
@@ -75,8 +77,18 @@ def _whereabouts(ranks: Sequence[Mapping[str, Any]]) -> str:
     groups: dict[tuple[str, str], list[int]] = {}
     for rank in ranks:
         groups.setdefault((rank["state"], rank["phase"]), []).append(rank["rank"])
-    parts = [f"{_ranks(numbers)} {state} while {phase}" for (state, phase), numbers in groups.items()]
+    parts = [f"{_ranks(numbers)} {state} while {_told(phase)}" for (state, phase), numbers in groups.items()]
     return f"At that moment {'; '.join(parts)}."
+
+
+def _told(phase: str) -> str:
+    """'measuring tensor_parallel' -> 'measuring tensor parallel': a strategy by the name that a learner knows."""
+    doing, _, last = phase.rpartition(" ")
+    if last not in STRATEGY_SPECS:
+        return phase
+    title = STRATEGY_SPECS[last].title
+    name = title if title[1:2].isupper() else title[:1].lower() + title[1:]
+    return f"{doing} {name}".strip()
 
 
 def _ranks(numbers: Sequence[int]) -> str:

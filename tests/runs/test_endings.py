@@ -8,6 +8,8 @@ import pytest
 
 from app.runs import endings
 
+DOING = "measuring data parallel (DDP)"
+
 
 def facts(**changed: Any) -> dict[str, Any]:
     return {"rank": 2, "exit": "exit code 1", "error": "", "phase": "measuring ddp", "log_tail": "the end", **changed}
@@ -16,11 +18,11 @@ def facts(**changed: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("changed", "beginning"),
     [
-        ({"error": "ValueError: odd width"}, "Rank 2 stopped with an error while measuring ddp: ValueError: odd width. Every"),
-        ({"error": "Is it plugged in?"}, "Rank 2 stopped with an error while measuring ddp: Is it plugged in? Every"),
-        ({"exit": "killed by SIGKILL"}, "Rank 2 was killed by SIGKILL while measuring ddp. The system sends this signal"),
-        ({"exit": "killed by SIGUSR2"}, "Rank 2 was killed by SIGUSR2 while measuring ddp. Every process"),
-        ({"exit": "exit code 3"}, "Rank 2 left with exit code 3 while measuring ddp, before there was a report."),
+        ({"error": "ValueError: odd width"}, f"Rank 2 stopped with an error while {DOING}: ValueError: odd width. Every"),
+        ({"error": "Is it plugged in?"}, f"Rank 2 stopped with an error while {DOING}: Is it plugged in? Every"),
+        ({"exit": "killed by SIGKILL"}, f"Rank 2 was killed by SIGKILL while {DOING}. The system sends this signal"),
+        ({"exit": "killed by SIGUSR2"}, f"Rank 2 was killed by SIGUSR2 while {DOING}. Every process"),
+        ({"exit": "exit code 3"}, f"Rank 2 left with exit code 3 while {DOING}, before there was a report."),
         ({"rank": None, "exit": "killed by SIGKILL"}, "The agent, the process that starts the ranks, was killed by SIGKILL"),
     ],
 )
@@ -30,6 +32,18 @@ def test_a_failure_names_who_how_and_in_which_phase(changed: dict[str, Any], beg
     assert (error.rank, error.exit, error.phase, error.log_tail) == (
         changed.get("rank", 2), changed.get("exit", "exit code 1"), "measuring ddp", "the end",
     )
+
+
+@pytest.mark.parametrize(("phase", "told"), [
+    ("measuring tensor_parallel", "measuring tensor parallel"),
+    ("warming up ddp", "warming up data parallel (DDP)"),
+    ("starting", "starting"),
+    ("measuring a_stranger", "measuring a_stranger"),
+])
+def test_a_strategy_is_told_by_the_name_that_a_learner_knows(phase: str, told: str) -> None:
+    ending = endings.cancelled(phase)
+    assert ending.message.startswith(f"The run was cancelled while {told}. ")
+    assert ending.phase == phase
 
 
 @pytest.mark.parametrize("ending", [
@@ -53,8 +67,8 @@ def rank(number: int, state: str, phase: str = "measuring ddp") -> dict[str, Any
 def test_a_time_out_says_what_every_rank_was_doing_and_names_the_stopped_one() -> None:
     ranks = [rank(0, "waiting"), rank(1, "stopped"), rank(2, "waiting"), rank(3, "waiting", "warming up ddp")]
     error = endings.timed_out({"ranks": ranks, "log_tail": "stacks"}, 2.5)
-    assert "did not finish within 2.5 seconds. At that moment ranks 0 and 2 were waiting while measuring ddp; " in error.message
-    assert "rank 1 was stopped while measuring ddp; rank 3 was waiting while warming up ddp." in error.message
+    assert f"did not finish within 2.5 seconds. At that moment ranks 0 and 2 were waiting while {DOING}; " in error.message
+    assert f"rank 1 was stopped while {DOING}; rank 3 was waiting while warming up data parallel (DDP)." in error.message
     assert (error.rank, error.phase) == (1, "measuring ddp")
 
 
