@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
+from app.runs.results import predicted
 from app.theory.volume import CAUSE_TEXT, Cause
 from app.web import contexts
 from app.web.render import byte_count, thousands
@@ -126,7 +127,7 @@ def _amount(volume: Report, uniform: bool) -> float:
 def _outlines(report: Report) -> tuple[Sequence[float], str]:
     """Bytes predicted for each rank, and by whom: the formula where the backend departs from it, else the backend's own cut."""
     volume = report["predicted"] if report["ideal_gap"]["bytes"] else report["backend_predicted"]
-    whose = "the formula" if report["ideal_gap"]["bytes"] else report["environment"]["backend"]
+    whose = "the formula says" if report["ideal_gap"]["bytes"] else f"was predicted for {report['environment']['backend']}"
     size = spec.BYTES_PER_ELEMENT[volume["dtype"]]
     counts = volume["per_gpu_elements"]["by_rank"]
     world_size = report["spec"]["P"]
@@ -142,16 +143,25 @@ def _bars(report: Report) -> tuple[contexts.RankBar, ...]:
         return ()
     outlines, _ = _outlines(report)
     longest = max([*payload, *outlines, 1])
+    active = _active_gpus(report)
     return tuple(
-        contexts.RankBar(rank, _percent(outline / longest), _percent(sent / longest), sent == outline == 0, byte_count(sent))
+        contexts.RankBar(rank, _percent(outline / longest), _percent(sent / longest),
+                         sent == outline == 0 and rank >= active, byte_count(sent))
         for rank, (outline, sent) in enumerate(zip(outlines, payload, strict=True))
     )
+
+
+def _active_gpus(report: Report) -> int:
+    """GPUs that send, receive or compute, the first ones: on a single GPU nothing is sent, and yet it is not idle."""
+    one = report["spec"]
+    experiment = spec.Experiment(one["strategy"], one["L"], one["H"], one["T"], one["m"], one["options"])
+    return predicted(one["P"], experiment, report["environment"]["backend"]).prediction.exact.active_gpus
 
 
 def _bars_note(report: Report) -> str:
     measured = report["measured"]
     _, whose = _outlines(report)
-    return (f"An outline is what was predicted for {whose}; the fill is what the sockets counted. "
+    return (f"An outline is what {whose}; the fill is what the sockets counted. "
             f"{measured['agreeing']} of {measured['repetitions']} readings agree.")
 
 

@@ -194,7 +194,8 @@ def _outline(size: int, experiment: spec.Experiment, title: str) -> views.Outlin
     same = len(set(by_rank)) == 1
     amount = f"{byte_count(by_rank[0] * width)} each" if same else f"{byte_count(volume.total * width)} in all"
     axis = spec.STRATEGY_SPECS[experiment.strategy].axis
-    ranks = tuple((rank, f"{float(sent / longest) * FULL_WIDTH:.2f}%", sent == 0) for rank, sent in enumerate(by_rank))
+    ranks = tuple((rank, f"{float(sent / longest) * FULL_WIDTH:.2f}%", sent == 0 and rank >= volume.active_gpus)
+                  for rank, sent in enumerate(by_rank))
     return views.Outline(title, "" if axis == "none" else axis, f"{amount} predicted", ranks)
 
 

@@ -88,6 +88,16 @@ def test_an_idle_gpu_is_called_idle() -> None:
     assert [bar.idle for bar in result_view(PIPELINE).bars] == [False, False, True, True]
 
 
+def test_a_gpu_that_computes_alone_is_not_called_idle() -> None:
+    alone = report("data_parallel", [0], [0], [0])
+    assert [(bar.idle, bar.text) for bar in result_view(alone).bars] == [(False, "0 B")]
+
+
+def test_the_note_says_which_prediction_is_outlined() -> None:
+    assert result_view(EQUAL).bars_note.startswith("An outline is what was predicted for gloo; ")
+    assert result_view(GAP).bars_note.startswith("An outline is what the formula says; ")
+
+
 def test_sockets_that_cannot_be_read_leave_no_bars_and_no_wire() -> None:
     view = result_view(UNREADABLE)
     assert (view.bars, view.matrix, view.wire, view.measured_total) == ((), (), None, "not measured")
