@@ -108,7 +108,7 @@ def ask(session: Session, learner_id: str, spec: RunSpec, *, settings: Settings,
 
 def _refuse_impossible(spec: RunSpec, settings: Settings) -> None:
     if not settings.runs:
-        raise RunRejected([Fault("runs", False, "real runs are switched off on this installation")])
+        raise RunRejected([Fault("runs", "off", "real runs are switched off on this installation")])
     if faults := sharing.request_faults(spec, settings.max_world_size):
         raise RunRejected(faults)
 

@@ -6,7 +6,8 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
+from pydantic_core import PydanticCustomError
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -21,14 +22,24 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
     422: {"description": "a field that cannot be used, with what is allowed"},
     429: {"description": "too many runs for now; Retry-After says when to come again"},
 }
-Option = Annotated[bool, Field(strict=True)] | Annotated[int, Field(strict=True)] | Annotated[str, Field(max_length=40)]
+LONGEST_WORD = 40
+
+
+def _option(value: Any) -> bool | int | str:
+    """One sentence for all that an option cannot be: a union would tell of each of its members."""
+    if not isinstance(value, bool | int | str) or (isinstance(value, str) and len(value) > LONGEST_WORD):
+        raise PydanticCustomError("option", f"must be a word of at most {LONGEST_WORD} letters, a whole number, true or false")
+    return value
+
+
+Option = Annotated[bool | int | str, BeforeValidator(_option)]
 
 
 class ExperimentBody(BaseModel):
     """One strategy at its values. What each takes is what `worldsize measure` takes."""
 
     model_config = ConfigDict(extra="forbid")
-    strategy: str = Field(max_length=40)
+    strategy: str = Field(max_length=LONGEST_WORD)
     L: int = spec.L.default
     H: int = spec.H.default
     T: int = spec.T.default
@@ -55,8 +66,16 @@ class SingleRunBody(ExperimentBody):
     fresh: bool = False
 
 
+def _shape(body: Any) -> str:
+    """Which of the two a body means to be, so that its faults are told of that one alone."""
+    return "several" if isinstance(body, dict) and "experiments" in body else "single"
+
+
+AnyRunBody = Annotated[Annotated[RunBody, Tag("several")] | Annotated[SingleRunBody, Tag("single")], Discriminator(_shape)]
+
+
 @router.post("/runs", status_code=202, responses=REFUSALS)
-def ask_for_run(request: Request, site: SiteDep, who: VisitorDep, body: Annotated[RunBody | SingleRunBody, Body()]) -> Response:
+def ask_for_run(request: Request, site: SiteDep, who: VisitorDep, body: Annotated[AnyRunBody, Body()]) -> Response:
     """202 with the run's id: a new one, one under way that was joined, or an earlier one of the same, unless `fresh` is set."""
     asked_for = body.experiments if isinstance(body, RunBody) else [body]
     wanted = spec.RunSpec(body.P, tuple(one.experiment() for one in asked_for))

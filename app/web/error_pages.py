@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
@@ -39,6 +39,20 @@ OTHER_LEARNER = Trouble(403, "This run is not yours to cancel", "Only somebody w
 BROKEN = Trouble(500, "Something broke on our side", "Your earlier answers are safe. Go back and try again.", ours=True)
 NO_STORAGE = Trouble(503, "Nothing can be stored right now",
                      "An answer sent just now was not kept and cost no try. Send it again in a few minutes.", ours=True)
+SHAPES = ("single", "several")  # of a body with two: part of where a fault is, and no field
+SHAPE_WORDS = {  # what pydantic calls a fault -> what a person reads
+    "missing": "is missing",
+    "extra_forbidden": "is not known here",
+    "json_invalid": "is not JSON",
+    "model_attributes_type": "must be an object, in braces",
+    "dict_type": "must be an object, in braces",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "finite_number": "must be a whole number",
+    "string_type": "must be a word",
+    "string_unicode": "must be a word",
+}
 TWO_SHAPES = {"Vary": "HX-Request"}  # one address, a page or a notice
 WORDS = {
     403: OTHER_SITE, 404: NO_PAGE, 413: TOO_LARGE,
@@ -99,8 +113,14 @@ def _bad_input(request: Request, error: Exception) -> Response:
 def _invalid(request: Request, error: Exception) -> Response:
     """What FastAPI refuses before a route runs: a missing field, a word where a number belongs."""
     assert isinstance(error, RequestValidationError)
-    fields = {str(detail["loc"][-1]): str(detail["msg"]) for detail in error.errors()}
+    fields = {_field(detail["loc"]): SHAPE_WORDS.get(detail["type"], str(detail["msg"])) for detail in error.errors()}
     return _bad_input(request, BadInput(fields))
+
+
+def _field(where: Sequence[str | int]) -> str:
+    """The name of a field; where all of the body is at fault, or a character of it, 'body'."""
+    names = [part for part in where if isinstance(part, str) and part not in SHAPES]
+    return names[-1]
 
 
 def _run_rejected(request: Request, error: Exception) -> Response:

@@ -18,6 +18,7 @@ from kernels.spec import Fault, RunSpec
 
 Pairs = Sequence[tuple[str, str]]
 NUMBERS = ("P", "L", "H", "T", "m")
+MOST_DIGITS = 9
 OWN_KEYS = ("experiment", "again", "strategy", *NUMBERS)
 
 
@@ -189,6 +190,7 @@ def _options(strategy: str, given: Mapping[str, str]) -> dict[str, spec.OptionVa
 
 
 def _whole(name: str, text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) <= 9):
-        raise BadInput({name: "must be a whole number."})
+    digits = text.removeprefix("-")
+    if not (text.isascii() and digits.isdecimal() and len(digits) <= MOST_DIGITS):
+        raise BadInput({name: f"must be a whole number, written in digits, at most {MOST_DIGITS} of them."})
     return int(text)

@@ -91,6 +91,25 @@ def test_a_body_of_another_shape_is_refused(client: TestClient, body: Any) -> No
     assert client.post("/api/runs", json=body).status_code == 422
 
 
+@pytest.mark.parametrize(("body", "fields"), [
+    ({}, {"strategy": "is missing"}),
+    ([], {"body": "must be an object, in braces"}),
+    ({"strategy": "ddp", "P": 4.5}, {"P": "must be a whole number"}),
+    ({"strategy": "ddp", "shell": "rm"}, {"shell": "is not known here"}),
+    ({"strategy": "ddp", "options": {"sync": {"a": 1}}},
+     {"sync": "must be a word of at most 40 letters, a whole number, true or false"}),
+    ({"experiments": [1]}, {"experiments": "must be an object, in braces"}),
+    ({"experiments": [{"strategy": "ddp", "L": "x"}]}, {"L": "must be a whole number"}),
+])
+def test_a_fault_is_told_once_at_the_field_that_has_it(client: TestClient, body: Any, fields: dict[str, str]) -> None:
+    assert client.post("/api/runs", json=body).json()["fields"] == fields
+
+
+def test_what_is_not_json_is_told_so(client: TestClient) -> None:
+    response = client.post("/api/runs", content="{", headers={"Content-Type": "application/json"})
+    assert (response.status_code, response.json()["fields"]) == (422, {"body": "is not JSON"})
+
+
 def test_an_unknown_run_is_not_found_in_json(client: TestClient) -> None:
     response = client.get("/api/runs/nothing")
     assert response.status_code == 404

@@ -404,6 +404,7 @@ def test_a_strategy_alone_can_be_asked_for(app: FastAPI, learner: TestClient) ->
     ({}, "strategy"),
     ({"strategy": "telepathy"}, "unknown; choose one of"),
     ({"strategy": "data_parallel", "P": "four"}, "must be a whole number"),
+    ({"strategy": "data_parallel", "P": "-1"}, "-1: must be a whole number from 1 to 8"),
     ({"strategy": "data_parallel", "Q": "4"}, "neither a number of a run nor an option"),
     ({"strategy": "tensor_parallel", "P": "3"}, "does not divide H"),
     ({"strategy": "data_parallel", "m": "2"}, "has no micro-batches"),
