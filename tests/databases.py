@@ -33,7 +33,7 @@ def postgres_programs() -> Path | None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Both kinds of database for every test that uses one, directly or through another fixture."""
     if "database_url" in metafunc.fixturenames:
-        metafunc.parametrize("database_url", ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)], indirect=True)
+        metafunc.parametrize("database_url", BOTH_KINDS, indirect=True)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -101,11 +101,21 @@ def postgres_server() -> Iterator[PostgresServer]:
         yield server
 
 
+BOTH_KINDS = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
+
+
 @pytest.fixture
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """Of an empty database that nobody else uses."""
+    with empty_database(request, tmp_path) as url:
+        yield url
+
+
+@contextmanager
+def empty_database(request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
+    """The URL of an empty database of the kind that a fixture was asked for by its parameter, one of BOTH_KINDS."""
     if request.param == "sqlite":
-        yield sqlite_url(tmp_path)
+        yield sqlite_url(folder)
         return
     server: PostgresServer = request.getfixturevalue("postgres_server")
     name = f"test_{secrets.token_hex(8)}"

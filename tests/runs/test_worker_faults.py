@@ -17,7 +17,7 @@ from app.runs.queue import Cancelled, Run, State
 from app.settings import Settings
 from kernels import processes
 from kernels.spec import STRATEGY_SPECS, Experiment, RunSpec
-from tests.databases import migrated, sqlite_url
+from tests.databases import BOTH_KINDS, empty_database, migrated
 from tests.runs.asking import ask, cancel, get, spec, wait_for
 from tests.runs.traces import processes_naming, wait_until_gone
 from tests.runs.worker_process import FAULTY, start
@@ -66,13 +66,13 @@ class Box:
         self.worker = start(self.folder, self.url, real=True)
 
 
-@pytest.fixture(scope="module")
-def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
+@pytest.fixture(scope="module", params=BOTH_KINDS)
+def box(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
     home = tmp_path_factory.mktemp("box")
-    folder, url = home / "worker", sqlite_url(home)
+    folder = home / "worker"
     folder.mkdir()
     STRATEGY_SPECS["faulty"] = FAULTY
-    with migrated(url) as database:
+    with empty_database(request, home) as url, migrated(url) as database:
         box = Box(database, folder, url, start(folder, url, real=True))
         try:
             yield box
