@@ -10,24 +10,30 @@ import json
 import shlex
 import subprocess
 import sys
+import tempfile
 from typing import Any
 
 Json = dict[str, Any]
 
 
-def torchrun(spec: Json) -> list[str]:
-    """The command as a list of words: a process for each rank, a free port on this machine, the spec as JSON."""
+def torchrun(spec: Json, log_folder: str) -> list[str]:
+    """The command as a list of words: a process for each rank, a free port on this machine, the spec as JSON.
+
+    torchrun makes a folder for its logs and never deletes it; so it gets one that will be.
+    """
     return [
         *(sys.executable, "-m", "torch.distributed.run"),
         *("--nproc-per-node", str(spec["P"])),
         *("--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0", "--local-addr", "127.0.0.1"),
+        *("--log-dir", log_folder),
         *("-m", "kernels.train", "--spec", json.dumps(spec)),
     ]
 
 
 def measure(spec: Json) -> Json:
     """Run it and return the report. Stops with the job's own words if it fails."""
-    job = subprocess.run(torchrun(spec), capture_output=True, text=True)
+    with tempfile.TemporaryDirectory() as folder:
+        job = subprocess.run(torchrun(spec, folder), capture_output=True, text=True)
     if job.returncode != 0:
         raise SystemExit(f"{job.stderr[-4000:]}\nThis command ended with exit code {job.returncode}:\n{shlex.join(job.args)}")
     report: Json = json.loads(job.stdout.strip().splitlines()[-1])

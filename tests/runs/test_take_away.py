@@ -7,6 +7,7 @@ import code
 import contextlib
 import io
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -60,10 +61,14 @@ def cells(run: Run, kind: str) -> list[str]:
 
 
 @pytest.mark.torchrun
-def test_the_script_prints_the_numbers_of_the_page(run: Run, tmp_path: Path) -> None:
-    file = tmp_path / "run.py"
+def test_the_script_prints_the_numbers_of_the_page_and_leaves_no_logs(run: Run, tmp_path: Path) -> None:
+    file, temporary = tmp_path / "run.py", tmp_path / "temporary"
     file.write_text(take_away.script(run))
-    told(subprocess.run([sys.executable, str(file)], capture_output=True, text=True, check=True, timeout=120).stdout, run)
+    temporary.mkdir()
+    job = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, check=True, timeout=120,
+                         env={**os.environ, "TMPDIR": str(temporary)})
+    told(job.stdout, run)
+    assert list(temporary.glob("torchelastic_*")) == []  # torch keeps an empty cache folder for all its programs
 
 
 @pytest.mark.torchrun
