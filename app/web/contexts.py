@@ -142,7 +142,7 @@ class Question(Context):
     feedback: Feedback | None
     tries: int
     another: str  # query of the same question with other numbers; "" where it has none or was not answered
-    fresh: bool  # swapped in by htmx: the feedback takes the focus
+    fresh: bool  # swapped in by htmx: the feedback takes the focus, or the field where it could not be read
 
 
 @dataclass(frozen=True)

@@ -65,13 +65,15 @@ def test_a_wrong_then_a_right_answer_are_kept_after_a_reload(page: Page, live_ur
 
 
 def test_a_question_is_answered_with_the_keyboard_alone(page: Page, live_url: str, complaints: list[str]) -> None:
+    """What cannot be read leaves the keyboard in the field, whose help is read out with it; what is graded moves on to the feedback."""
     page.goto(live_url + LESSON)
     field = page.locator("#question-break-even").get_by_role("textbox")
     field.focus()
     page.keyboard.type("pear")
     page.keyboard.press("Enter")
     expect(page.locator("#feedback-break-even")).to_contain_text("Not counted as a try.")
-    field.focus()
+    expect(field).to_be_focused()
+    expect(field).to_have_accessible_description(re.compile("Write one number"))
     page.keyboard.press("Control+A")
     page.keyboard.type("2 tokens")
     page.keyboard.press("Enter")
