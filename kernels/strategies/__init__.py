@@ -20,6 +20,9 @@ from kernels.strategies.base import Context, Strategy
 
 Build = Callable[[Context], Strategy]
 
+# Libraries that take seconds to import and that few runs need: a launch host imports them before the first run that does.
+LATE_IMPORTS: dict[str, Callable[[], object]] = {"megatron_core": megatron_core.megatron_layers}
+
 STRATEGIES: dict[str, Build] = {
     "single": single.build,
     "data_parallel": data_parallel.build,

@@ -77,7 +77,7 @@ def shard(index: int, mine: slice) -> Callable[[list[Tensor]], Tensor]:
 
 
 def megatron_layers() -> ModuleType:
-    """Imported where first needed: it takes seconds, and most runs do without it."""
+    """Imported where first needed, for it takes seconds and most runs do without it; a launch host does it for its ranks."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that Apex and Transformer Engine, which nothing here uses, are missing
         return importlib.import_module("megatron.core.tensor_parallel.layers")
