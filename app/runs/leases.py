@@ -133,7 +133,7 @@ def release(session: Session, lease: Lease) -> bool:
 class Outcome:
     """What a worker brings back: the report with its results, or why there is none; `seconds` by phase, those that are known.
 
-    `repeatable`: every experiment has a verdict, so the result may be shown to the next who asks.
+    `repeatable`: all counts have a verdict or the times a line, so it may be shown to the next who asks.
     """
 
     state: State

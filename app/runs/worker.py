@@ -25,12 +25,12 @@ from app.db import Database, open_database
 from app.errors import AppError, RunCancelled, RunEnded, RunTimedOut, SettingFault, SettingsRefused, StorageRefused
 from app.migrations import migrate
 from app.private_files import make_private_folder
-from app.runs import leases, results, sharing, slots
+from app.runs import leases, results, sharing, slots, timing
 from app.runs.launch import Event, Launcher, LocalLauncher
 from app.runs.leases import Held, Lease, Order, Outcome
 from app.runs.store import Failure, Progress, State
 from app.settings import PREFIX, Settings
-from kernels.spec import RunReport, run_faults, to_json
+from kernels.spec import RunReport, RunSpec, run_faults, to_json
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger("app.runs")
 
@@ -193,7 +193,7 @@ class Lane:
             words = f"This version cannot run what was asked for: {'; '.join(map(str, faults))}. Ask for it again."
             return Outcome(State.FAILED, failure=Failure(words, exit="refused", phase="starting"))
         try:
-            return _done(launcher.run(spec, watch.on_event, watch.interrupted), watch.seconds)
+            return _done(spec, launcher.run(spec, watch.on_event, watch.interrupted), watch.seconds)
         except RunCancelled as cancelled:
             return _ended(State.CANCELLED, cancelled) if watch.order is Order.CANCEL else None
         except RunTimedOut as timed_out:
@@ -202,7 +202,7 @@ class Lane:
             return _ended(State.FAILED, failed)
 
 
-def _done(report: RunReport, seconds: float) -> Outcome:
+def _done(spec: RunSpec, report: RunReport, seconds: float) -> Outcome:
     """`launching` is all that is neither warming up nor measuring: forking, joining, gathering, leaving."""
     compared = results.compare(report)
     warming_up, measuring = (report.timings.get(phase, 0.0) for phase in ("warming up", "measuring"))
@@ -211,9 +211,16 @@ def _done(report: RunReport, seconds: float) -> Outcome:
         report=_finite(to_json(report)),
         results=[_finite(results.result_json(result)) for result in compared],
         versions=sharing.versions(),
-        repeatable=all(result.verdict is not results.Verdict.INCONCLUSIVE for result in compared),
+        repeatable=_tells_enough(spec, report, compared),
         seconds={"launching": max(0.0, seconds - warming_up - measuring), "warming_up": warming_up, "measuring": measuring},
     )
+
+
+def _tells_enough(spec: RunSpec, report: RunReport, compared: list[results.Result]) -> bool:
+    """Whether the next who asks for the same may be shown this: bytes with a verdict on all, or times with a line."""
+    if spec.purpose == timing.PURPOSE:
+        return timing.has_fit(report)
+    return all(result.verdict is not results.Verdict.INCONCLUSIVE for result in compared)
 
 
 def _finite(value: Any) -> Any:

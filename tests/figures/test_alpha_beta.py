@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.figures import FIGURES
-from app.figures.alpha_beta import AlphaBetaView, best_fit, measured, recording, typical_miss
+from app.figures.alpha_beta import AlphaBetaView, best_fit, calls_of_each_size, measured, recording, timed_sizes
 from app.figures.engine import figure_state
+from app.figures.fit_chart import typical_miss
 from app.theory import latency
 
 WORLD_SIZES = (2, 3, 4)
@@ -30,15 +31,31 @@ def test_at_least_eight_sizes_were_measured_over_three_orders_of_magnitude(P: in
     assert len(sizes) >= 8
     assert sizes == sorted(sizes)
     assert sizes[-1] / sizes[0] >= 1000
-    assert all(row["fastest_seconds"] <= row["median_seconds"] for row in recording()["rows"])
+    assert all(one.fastest_seconds < one.first_decile_seconds < one.median_seconds for one in timed_sizes(P))
+    assert [point.seconds for point in measured(P)] == [one.first_decile_seconds for one in timed_sizes(P)]
+
+
+def test_the_caption_says_how_many_calls_a_dot_stands_for_and_that_the_machine_was_idle() -> None:
+    view = drawn()
+    assert view.calls == calls_of_each_size() == 150
+    assert view.recorded.endswith("on an otherwise idle machine with 2 CPU cores")
+    assert recording()["launches"] == 6
 
 
 @each_world
-def test_the_best_line_is_theorys_and_describes_this_machine(P: int) -> None:
+def test_the_best_line_is_theorys_and_describes_the_machine_that_was_recorded(P: int) -> None:
+    """Four processes on two cores wait for each other's turns, which the model does not know: hence no better than this."""
     fit = best_fit(P)
     assert fit == latency.fit_alpha_beta(P, measured(P))
-    assert typical_miss(measured(P), fit.seconds) < 10
-    assert all(abs(residual.share) < 0.25 for residual in fit.residuals)
+    assert typical_miss(measured(P), fit.seconds) < {2: 10, 3: 6, 4: 13}[P]
+    assert all(abs(residual.share) < 0.36 for residual in fit.residuals)
+
+
+def test_more_processes_on_the_same_cores_make_both_constants_worse() -> None:
+    """The lesson says so of this recording."""
+    fits = [best_fit(P) for P in WORLD_SIZES]
+    assert fits == sorted(fits, key=lambda fit: fit.alpha_seconds)
+    assert fits == sorted(fits, key=lambda fit: -fit.bandwidth_bytes_per_second)
 
 
 @each_world
@@ -70,7 +87,7 @@ def test_the_best_line_stays_hidden_until_it_is_asked_for() -> None:
     assert len(hidden.wide.lines) == 1
     assert len(shown.wide.lines) == 2
     assert "best" not in "".join(hidden.finding)
-    assert shown.residual_of == "the best line"
+    assert [chart.judged_by for chart in (hidden.wide, shown.wide)] == ["your line", "best line"]
 
 
 @settings(max_examples=60, deadline=None)

@@ -6,13 +6,14 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from app.errors import RunCancelled
 from app.runs.launch import Cancelled, Event, OnEvent, ignore, never
-from kernels.spec import Environment, Experiment, ExperimentReport, RunReport, RunSpec, to_json
+from kernels.spec import Environment, Experiment, ExperimentReport, Interval, RunReport, RunSpec, to_json
 
 ENVIRONMENT = Environment(
     torch="2.13.0", python="3.11", backend="gloo", transport="loopback TCP", launcher="launch host", platform="Linux",
@@ -34,6 +35,21 @@ def _experiment(world_size: int, experiment: Experiment, agreeing: int) -> Exper
         wire_matrix=nothing, calls_payload_bytes_by_rank=None, calls_by_rank=None, memory_by_rank=(), timeline=(),
         step_seconds=0.001, weights_max_difference=0.0, weights_tolerance=1e-5,
     )
+
+
+def timed_report(spec: RunSpec, seconds: Callable[[int], float]) -> RunReport:
+    """Of a timing run whose calls took as long as `seconds` says of their bytes; on rank 0 half as long."""
+    made = report(spec)
+    return replace(made, experiments=tuple(
+        replace(one, timeline=_calls(spec.P, one.experiment, seconds), settled=False, agreeing=0, payload_matrix=None,
+                wire_matrix=None, note="a timing run leaves the backend alone and counts calls, not sockets")
+        for one in made.experiments))
+
+
+def _calls(world_size: int, experiment: Experiment, seconds: Callable[[int], float]) -> tuple[Interval, ...]:
+    took = seconds(4 * int(experiment.option("elements")))
+    return tuple(Interval(rank, "all_reduce", float(call), call + took * (0.5 if rank == 0 else 1.0))
+                 for rank in range(world_size) for call in range(int(experiment.option("calls"))))
 
 
 def outcome(spec: RunSpec) -> dict[str, object]:

@@ -1,11 +1,17 @@
-"""What is recorded for figures: the slowest rank of each call, and no reading that others contradict."""
+"""What is recorded for figures: calls summed up as those of a reader's run are, and no reading that others contradict."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import pytest
 
-from app.runs.record import _bytes_row, _calls
-from kernels.spec import Environment, Experiment, ExperimentReport, Interval, RunReport
+from app.figures import alpha_beta
+from app.runs import record, timing
+from app.runs.record import _bytes_row, times_of_all_reduce
+from app.theory import latency
+from kernels.spec import Environment, Experiment, ExperimentReport, Interval, RunReport, RunSpec
+from tests.runs.made_up import MadeUpLauncher, timed_report
 
 EXPERIMENT = Experiment("ring_all_reduce", options={"collective": "all_reduce", "implementation": "library", "elements": 8})
 ENVIRONMENT = Environment(torch="2", python="3", backend="gloo", transport="TCP", launcher="launch host", platform="Linux",
@@ -23,8 +29,30 @@ def report(agreeing: int = 3, settled: bool = True) -> ExperimentReport:
 
 
 def test_a_call_takes_as_long_as_its_slowest_rank() -> None:
-    run = RunReport(2, (report(),), ENVIRONMENT, {})
-    assert [(length, list(seconds)) for length, seconds in _calls(run)] == [(8, [1.5, 2.0])]
+    assert timing.call_seconds(report()) == [1.5, 2.0]
+
+
+def test_times_are_recorded_from_the_run_of_a_reader_and_summed_up_as_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the file that ships has the same shape."""
+    launches: list[RunReport] = []
+
+    def make(spec: RunSpec) -> RunReport:
+        launches.append(timed_report(spec, lambda n: (1 + len(launches)) * (1e-4 + n * 1e-9)))
+        return launches[-1]
+
+    monkeypatch.setattr(record, "LocalLauncher", lambda: MadeUpLauncher(make=make))
+    made = times_of_all_reduce()
+    rows = {(row["P"], row["n"]): row for row in made["rows"]}
+    for P in record.TIMES_WORLD_SIZES:
+        mine = [launch for launch in launches if launch.P == P]
+        assert len(mine) == record.TIMES_LAUNCHES
+        for place, one in enumerate(timing.timed_sizes(mine[0])):
+            calls = [call for launch in mine for call in timing.call_seconds(launch.experiments[place])]
+            assert rows[P, one.n] == {"P": P, **asdict(latency.timed(one.n, calls))}
+    shipped = alpha_beta.recording()
+    assert [list(row) for row in shipped["rows"]] == [list(row) for row in made["rows"]]
+    assert [(row["P"], row["n"]) for row in shipped["rows"]] == [(row["P"], row["n"]) for row in made["rows"]]
+    assert list(shipped) == list(made)
 
 
 def test_a_row_names_the_run_and_what_each_rank_sent() -> None:

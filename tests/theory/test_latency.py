@@ -93,6 +93,21 @@ def test_times_that_no_line_fits_are_refused(P: int, points: list[Point], messag
         fit_alpha_beta(P, points)
 
 
+@given(calls=st.lists(st.floats(1e-6, 1.0), min_size=latency.LEAST_CALLS, max_size=200))
+def test_a_tenth_of_the_calls_are_faster_than_the_time_that_counts(calls: list[float]) -> None:
+    summed = latency.timed(4096, calls)
+    ordered, place = sorted(calls), (len(calls) + 1) // 10
+    assert ordered[place - 1] <= summed.first_decile_seconds <= ordered[place] or math.isclose(
+        summed.first_decile_seconds, ordered[place - 1])  # interpolating may round
+    assert (summed.fastest_seconds, summed.calls) == (min(calls), len(calls))
+    assert summed.point == Point(4096, summed.first_decile_seconds)
+
+
+def test_a_tenth_of_fewer_than_ten_calls_is_refused() -> None:
+    with pytest.raises(ValueError, match="calls = 9: time at least 10"):
+        latency.timed(4096, [1.0] * 9)
+
+
 def test_busbw_is_algbw_rescaled() -> None:
     assert latency.algbw(10**9, 0.5) == 2e9
     assert latency.busbw(4, 10**9, 0.5) == 3e9
