@@ -12,7 +12,7 @@
   const MOST_WAITING = 10;    // on a slow network a held key would otherwise go on drawing long after it is let go
   const waiting = new WeakMap(); // form -> values still to be drawn
   let lastChange = -Infinity;
-  let typing = 0;
+  const typing = new WeakMap(); // form -> timer of the pause after a key
 
   const forms = () => document.querySelectorAll("form[data-figure]");
   const isLive = form => form.hasAttribute("hx-get");
@@ -82,9 +82,9 @@
   document.addEventListener("input", event => {
     const form = event.target.closest("form[data-figure]");
     if (!form || event.target.form !== form) return;
-    clearTimeout(typing);
+    clearTimeout(typing.get(form));
     if (event.target.type === "range" || event.target.type === "number") partner(event.target).value = event.target.value;
-    if (event.target.type === "number") typing = setTimeout(show, TYPING_PAUSE, form);
+    if (event.target.type === "number") typing.set(form, setTimeout(show, TYPING_PAUSE, form));
     else show(form);
   });
 
