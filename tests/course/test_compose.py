@@ -6,7 +6,7 @@ import re
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.course import figure_fields
@@ -155,7 +155,7 @@ MARKUP = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150)
 @given(MARKUP)
 def test_no_text_raises_and_none_leaves_holes_scripts_or_styles(text: str) -> None:
     found, _ = composed(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.course import figure_fields
@@ -347,7 +347,7 @@ def test_a_recorded_run_that_cannot_be_shown_is_a_fault(content: Content, writte
 FILES = st.sampled_from(["lesson.md", "lesson.yaml", "course.yaml"])
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(FILES, st.integers(0, 4000), st.integers(0, 40), st.text(st.characters(exclude_categories=["Cs"]), max_size=8))
 def test_a_spoilt_file_raises_nothing_and_every_fault_is_whole(
     content: Content, name: str, start: int, count: int, put: str

@@ -1,4 +1,4 @@
-"""Fixtures of the web's tests: an application on a data folder of its own, clients, a live server, a browser."""
+"""Fixtures of the web's tests: an application on a data folder of its own, clients, a live server."""
 
 from __future__ import annotations
 
@@ -22,16 +22,7 @@ with warnings.catch_warnings():
     warnings.filterwarnings("ignore", ".*httpx.*")  # starlette would rather have httpx2; httpx serves
     from fastapi.testclient import TestClient
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-# As root Chromium has no sandbox; the rest keeps it from calling out.
-BROWSER_FLAGS = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-                 "--disable-component-update", "--disable-sync"]
 LESSON = "/lessons/split-three-ways"
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """pytest-playwright's own base_url fixture is written in a way that pytest means to drop."""
-    config.addinivalue_line("filterwarnings", "ignore:Session-scoped fixtures defined as instance methods")
 
 
 def make_app(folder: Path, *, docs: bool = False, lessons: Sequence[str] = (), **chosen: Any) -> FastAPI:
@@ -71,16 +62,11 @@ def live_url(web_app: FastAPI) -> Iterator[str]:
 def serving(app: FastAPI) -> Iterator[str]:
     """The address of an application behind a real socket, for as long as the block runs."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False))
+        server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, timeout_keep_alive=600))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-        server.should_exit = True
-        thread.join()
-
-
-@pytest.fixture(scope="session")
-def browser_type_launch_args(browser_type_launch_args: dict[str, Any]) -> dict[str, Any]:
-    """The Chromium on PATH; without one, whatever Playwright has installed."""
-    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    return {**browser_type_launch_args, "args": BROWSER_FLAGS, **({"executable_path": found} if found else {})}
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import jinja2
 import pytest
 from fastapi.testclient import TestClient
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from jinja2 import meta
 
@@ -33,7 +33,7 @@ texts = st.one_of(
 )
 pairs = st.lists(st.tuples(st.one_of(keys, keys.map(lambda key: f"volume.{key}"), keys.map(lambda key: f"{key}.from4"),
                                      st.text(max_size=8)), texts), max_size=8)
-patient = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+patient = settings(max_examples=150)
 
 
 def numbers(html: str) -> list[str]:
@@ -128,7 +128,7 @@ good = st.fixed_dictionaries({
 })
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40)
 @given(query=good)
 def test_every_drawing_is_well_formed_named_and_free_of_style_attributes(client: TestClient, query: dict[str, object]) -> None:
     html = client.get("/figures/volume", params=query).text

@@ -4,42 +4,27 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
-from typing import Literal
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from app.figures import FIGURES
 from app.figures.inputs import Control, Field
-from tests.web.sites import make_app, serving
+from tests.web.browsing import axe_findings, guess, is_no_wider_than_its_window, press
 
-LESSON = "/lessons/data-parallel"
+SLUG = "data-parallel"
+LESSON = f"/lessons/{SLUG}"
 NAMES = ("replicas", "accumulation", "buckets", "overlap", "global_batch")
 DRAWING = re.compile(r"<svg.*?</svg>", re.DOTALL)
-
-
-@pytest.fixture(scope="module")
-def lesson_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FastAPI]:
-    app = make_app(tmp_path_factory.mktemp("data-parallel"), lessons=["data-parallel"])
-    yield app
-    app.state.site.database.close()
 
 
 @pytest.fixture
 def client(lesson_app: FastAPI) -> TestClient:
     return TestClient(lesson_app)
-
-
-@pytest.fixture(scope="module")
-def lesson_url(lesson_app: FastAPI) -> Iterator[str]:
-    with serving(lesson_app) as url:
-        yield url + LESSON
 
 
 def asked(control: Control) -> st.SearchStrategy[str]:
@@ -49,7 +34,7 @@ def asked(control: Control) -> st.SearchStrategy[str]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25)
 @given(data=st.data())
 def test_every_drawing_is_well_formed_named_and_free_of_style_attributes(
     client: TestClient, name: str, data: st.DataObject
@@ -119,27 +104,9 @@ def test_the_right_answers_are_accepted(client: TestClient, question: str, answe
 # In a browser.
 
 
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    """A page in a context of its own. The plugin's fixture of this name raises a warning of pytest's, an error here."""
-    with browser.new_context() as context:
-        yield context.new_page()
-
-
-@pytest.fixture
-def lesson(page: Page, lesson_url: str) -> Page:
-    page.goto(lesson_url)
-    expect(page.locator("#accumulation .n")).to_have_text(["48", "192"])
-    return page
-
-
-def press(page: Page, key: str, times: int) -> None:
-    for _ in range(times):
-        page.keyboard.press(key)
-
-
 @pytest.mark.browser
 def test_more_micro_steps_by_keyboard_raise_only_the_second_number(lesson: Page) -> None:
+    expect(lesson.locator("#accumulation .n")).to_have_text(["48", "192"])
     lesson.locator("#accumulation-A-slider").focus()
     press(lesson, "ArrowRight", 12)
     expect(lesson.locator("#accumulation .n")).to_have_text(["48", "768"])
@@ -169,33 +136,28 @@ def test_the_log_is_chosen_with_arrow_keys(lesson: Page) -> None:
 def test_guesses_meet_their_reminders(lesson: Page) -> None:
     for prediction, label, reminder in (("forgotten-no-sync", "As much as ever", "You guessed one all-reduce."),
                                         ("summed-loss", "Half of it", "You guessed 30")):
-        form = lesson.locator(f"#prediction-{prediction}")
-        form.get_by_role("radio", name=label, exact=True).check()
-        form.get_by_role("button", name="Keep my guess").click()
+        guess(lesson, prediction, label)
         expect(lesson.locator(f"#recall-{prediction}")).to_contain_text(reminder)
 
 
 @pytest.mark.browser
-def test_everything_is_there_without_a_script(browser: Browser, lesson_url: str) -> None:
-    with browser.new_context(java_script_enabled=False) as context:
-        page = context.new_page()
-        page.goto(f"{lesson_url}?accumulation.A=16&global_batch.t=1&global_batch.p=1&overlap.run=one&buckets.next=35")
-        expect(page.locator("#accumulation .n")).to_have_text(["48", "768"])
-        expect(page.locator("#global_batch .finding strong")).to_have_text("2,048 sequences")
-        expect(page.locator("#overlap .finding strong")).to_have_text("none of it during backward")
-        page.locator("#accumulation-A").fill("2")
-        page.locator("#accumulation").get_by_role("button", name="Show these values").click()
-        expect(page.locator("#accumulation .n")).to_have_text(["48", "96"])
-        expect(page.locator("#buckets-next")).to_have_value("35")
+def test_everything_is_there_without_a_script(without_script: Page, lesson_url: str) -> None:
+    page = without_script
+    page.goto(f"{lesson_url}?accumulation.A=16&global_batch.t=1&global_batch.p=1&overlap.run=one&buckets.next=35")
+    expect(page.locator("#accumulation .n")).to_have_text(["48", "768"])
+    expect(page.locator("#global_batch .finding strong")).to_have_text("2,048 sequences")
+    expect(page.locator("#overlap .finding strong")).to_have_text("none of it during backward")
+    page.locator("#accumulation-A").fill("2")
+    page.locator("#accumulation").get_by_role("button", name="Show these values").click()
+    expect(page.locator("#accumulation .n")).to_have_text(["48", "96"])
+    expect(page.locator("#buckets-next")).to_have_value("35")
 
 
 @pytest.mark.browser
 @pytest.mark.parametrize(("width", "theme"), [(390, "dark"), (900, "light"), (1440, "light")])
-def test_axe_finds_nothing_and_nothing_is_wider_than_the_page(
-    browser: Browser, lesson_url: str, width: int, theme: Literal["dark", "light"]
-) -> None:
-    with browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme, reduced_motion="reduce") as context:
-        page = context.new_page()
-        page.goto(lesson_url)
-        assert [violation["id"] for violation in Axe().run(page).response["violations"]] == []
-        assert page.evaluate("() => document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+def test_axe_finds_nothing_and_nothing_is_wider_than_the_page(page: Page, lesson_url: str, width: int, theme: str) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.emulate_media(color_scheme="dark" if theme == "dark" else "light", reduced_motion="reduce")
+    page.goto(lesson_url)
+    assert axe_findings(page) == []
+    assert is_no_wider_than_its_window(page)

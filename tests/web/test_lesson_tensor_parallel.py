@@ -3,65 +3,23 @@
 from __future__ import annotations
 
 import re
-import shutil
-import socket
-import threading
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
 from urllib.parse import urlencode
 
 import pytest
-import uvicorn
-from axe_playwright_python.sync_playwright import Axe
 from fastapi.testclient import TestClient
-from hypothesis import HealthCheck, given
-from hypothesis import settings as hypothesis_settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from app import settings
 from app.figures import FIGURES
 from app.figures.inputs import Choice, Control
-from tests.web.sites import make_app
+from tests.web.browsing import answer, axe_findings, guess, is_no_wider_than_its_window, press
 
-LESSON = "/lessons/tensor-parallel"
+SLUG = "tensor-parallel"
 WIDTHS = (390, 900, 1440)
 DRAWING = re.compile(r"<svg.*?</svg>", re.DOTALL)
 OWN_FIGURES = ("matrix_split", "tensor_or_data", "transformer_layer")
-
-
-@pytest.fixture(scope="module")
-def site_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A site with this lesson alone, behind a real socket."""
-    folder = tmp_path_factory.mktemp("tensor")
-    shutil.copytree(settings.COURSE_DIR / "tensor-parallel", folder / "course" / "tensor-parallel")
-    shutil.copy(settings.COURSE_DIR / "course.yaml", folder / "course")
-    app = make_app(folder)
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-        server.should_exit = True
-        thread.join()
-    app.state.site.database.close()
-
-
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    with browser.new_context(reduced_motion="reduce") as context:
-        yield context.new_page()
-
-
-@pytest.fixture
-def lesson(page: Page, site_url: str) -> Page:
-    page.goto(site_url + LESSON)
-    return page
-
-
-def answer(page: Page, question: str, value: str) -> None:
-    page.locator(f"#question-{question}").get_by_role("radio", name=value, exact=True).check()
-    page.locator(f"#question-{question}").get_by_role("button").click()
 
 
 @pytest.mark.browser
@@ -80,10 +38,9 @@ def test_pairing_two_layers_leaves_one_sum_and_the_address_keeps_it(lesson: Page
 @pytest.mark.browser
 def test_tokens_are_raised_by_keyboard_until_tensor_draws_level(lesson: Page) -> None:
     lesson.locator("#tensor_or_data-T-slider").focus()
-    lesson.keyboard.press("ArrowRight")
+    press(lesson, "ArrowRight")
     expect(lesson.locator("#tensor_or_data .finding strong")).to_have_text("exactly as much")
-    for _ in range(2):
-        lesson.keyboard.press("ArrowRight")
+    press(lesson, "ArrowRight", 2)
     expect(lesson.locator("#tensor_or_data .finding")).to_contain_text("as many as H, pairs cost exactly as much")
     expect(lesson.locator("#tensor_or_data-T-slider")).to_be_focused()
 
@@ -91,7 +48,7 @@ def test_tokens_are_raised_by_keyboard_until_tensor_draws_level(lesson: Page) ->
 @pytest.mark.browser
 def test_three_gpus_are_refused_in_words(lesson: Page) -> None:
     lesson.locator("#matrix_split-P-slider").focus()
-    lesson.keyboard.press("ArrowLeft")
+    press(lesson, "ArrowLeft")
     expect(lesson.locator("#matrix_split .finding")).to_contain_text("3 GPUs cannot share 4 rows equally")
     expect(lesson.locator("#matrix_split-status")).to_contain_text("1 is left over")
 
@@ -126,8 +83,7 @@ def test_gloos_gap_is_named(lesson: Page) -> None:
 
 @pytest.mark.browser
 def test_a_guess_a_slip_and_a_right_answer_are_kept(lesson: Page) -> None:
-    lesson.locator("#prediction-how-often").get_by_role("radio", name="Twice", exact=True).check()
-    lesson.get_by_role("button", name="Keep my guess").click()
+    guess(lesson, "how-often", "Twice")
     expect(lesson.locator("#recall-how-often")).to_contain_text("You guessed twice.")
     answer(lesson, "which-group", "8")
     expect(lesson.locator("#question-which-group")).to_contain_text("a head must not be cut in two")
@@ -138,34 +94,32 @@ def test_a_guess_a_slip_and_a_right_answer_are_kept(lesson: Page) -> None:
 
 
 @pytest.mark.browser
-def test_figures_and_questions_work_without_a_script(browser: Browser, site_url: str) -> None:
-    with browser.new_context(java_script_enabled=False) as context:
-        page = context.new_page()
-        page.goto(site_url + LESSON)
-        page.locator("#matrix_split").get_by_role("radio", name="two layers as a pair").check()
-        page.locator("#matrix_split").get_by_role("button", name="Show these values").click()
-        expect(page.locator("#matrix_split .finding strong")).to_have_text("6 elements")
-        answer(page, "idle-columns", "224")
-        expect(page.locator("#question-idle-columns")).to_contain_text("took your word")
+def test_figures_and_questions_work_without_a_script(without_script: Page, lesson_url: str) -> None:
+    page = without_script
+    page.goto(lesson_url)
+    page.locator("#matrix_split").get_by_role("radio", name="two layers as a pair").check()
+    page.locator("#matrix_split").get_by_role("button", name="Show these values").click()
+    expect(page.locator("#matrix_split .finding strong")).to_have_text("6 elements")
+    answer(page, "idle-columns", "224")
+    expect(page.locator("#question-idle-columns")).to_contain_text("took your word")
 
 
 @pytest.mark.browser
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_axe_finds_nothing(page: Page, site_url: str, theme: str) -> None:
+def test_axe_finds_nothing(page: Page, lesson_url: str, theme: str) -> None:
     page.emulate_media(color_scheme="dark" if theme == "dark" else "light", reduced_motion="reduce")
-    page.goto(site_url + LESSON)
+    page.goto(lesson_url)
     answer(page, "pairs", "192")
     expect(page.locator("#question-pairs")).to_contain_text("Not 192.")
-    violations = Axe().run(page).response["violations"]
-    assert [(one["id"], one["nodes"][0]["html"]) for one in violations] == []
+    assert axe_findings(page) == []
 
 
 @pytest.mark.browser
 @pytest.mark.parametrize("width", WIDTHS)
-def test_nothing_is_wider_than_the_page(page: Page, site_url: str, width: int) -> None:
+def test_nothing_is_wider_than_the_page(page: Page, lesson_url: str, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 900})
-    page.goto(f"{site_url}{LESSON}?matrix_split.P=8&transformer_layer.recompute=full")
-    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    page.goto(f"{lesson_url}?matrix_split.P=8&transformer_layer.recompute=full")
+    assert is_no_wider_than_its_window(page)
 
 
 def _any_value(control: Control) -> st.SearchStrategy[int | str]:
@@ -177,7 +131,7 @@ def _any_value(control: Control) -> st.SearchStrategy[int | str]:
 
 @pytest.mark.parametrize("name", OWN_FIGURES)
 @given(data=st.data())
-@hypothesis_settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25)
 def test_every_drawing_is_well_formed_and_named(client: TestClient, name: str, data: st.DataObject) -> None:
     query = data.draw(st.fixed_dictionaries({control.name: _any_value(control) for control in FIGURES[name].fields}))
     html = client.get(f"/figures/{name}?{urlencode(query)}").text
