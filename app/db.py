@@ -104,6 +104,7 @@ def open_database(
         return _open_sqlite(parsed, version, sqlite.mountinfo() if mountinfo is None else mountinfo)
     engine = create_engine(
         parsed,
+        hide_parameters=True,
         pool_pre_ping=True,  # A connection that died with a restart of the server is replaced, not handed out.
         pool_size=CONNECTIONS_KEPT,
         max_overflow=CONNECTIONS_ADDED,
@@ -119,6 +120,7 @@ def _open_sqlite(url: URL, version: sqlite.Version, mountinfo: str) -> Database:
     engine = create_engine(
         url.set(database=str(file)),
         creator=lambda: sqlite.connect(file),
+        hide_parameters=True,  # What a learner wrote does not belong into the message of an error, nor into the log.
         pool_size=CONNECTIONS_KEPT,
         max_overflow=CONNECTIONS_ADDED,
     )

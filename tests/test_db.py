@@ -96,6 +96,14 @@ def test_a_fault_of_our_own_sql_stays_what_it_is(database: Database) -> None:
         add(database, "ada")
 
 
+def test_what_a_learner_wrote_is_not_in_the_message_of_an_error(database: Database) -> None:
+    row = {"learner_id": "x", "lesson": "what-ada-wrote", "section": "b", "first_at": NOW, "last_at": NOW}
+    with pytest.raises(IntegrityError) as refused, database.writing() as session:
+        session.execute(visits.insert().values(row))
+    assert "INSERT INTO visits" in str(refused.value)
+    assert "what-ada-wrote" not in str(refused.value)
+
+
 def test_rows_of_an_unknown_learner_are_refused(database: Database) -> None:
     with pytest.raises(IntegrityError), database.writing() as session:
         session.execute(visits.insert().values(learner_id="x", lesson="a", section="b", first_at=NOW, last_at=NOW))

@@ -153,8 +153,7 @@ def _http(request: Request, error: Exception) -> Response:
 
 
 def _broken(request: Request, error: Exception) -> Response:
-    """Made outside of all middleware, so it brings its own headers. The log holds the trace, the page the id."""
-    log.error("unforeseen error", request_id=request_id(request.scope), exc_info=error)
+    """Made outside of all middleware, so it brings its own headers. uvicorn writes the trace into the log, with the id."""
     response = answer(request, BROKEN)
     response.headers["X-Request-ID"] = request_id(request.scope)
     return with_security_headers(response, request.app.state.site.settings.frame_ancestors)

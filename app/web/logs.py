@@ -83,13 +83,15 @@ class RequestLog:
                 MutableHeaders(scope=message)["X-Request-ID"] = identity
             await send(message)
 
+        # For as long as the task of this request lives, which is longer than this call: uvicorn's line about an error nobody
+        # foresaw carries the id too.
+        structlog.contextvars.clear_contextvars()
         structlog.contextvars.bind_contextvars(request_id=identity)
         try:
             await self.app(scope, receive, send_with_id)
         finally:
             milliseconds = round((time.perf_counter() - started) * 1000, 2)
             log.info("request", method=method, route=route_of(scope), status=status, milliseconds=milliseconds, **_run(scope))
-            structlog.contextvars.clear_contextvars()
 
 
 def _run(scope: Scope) -> dict[str, str]:

@@ -6,13 +6,16 @@ import io
 import json
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 
+import httpx
 import pytest
 import structlog
 from fastapi.testclient import TestClient
 
+from app.web import learner
 from app.web.logs import configure_logs
-from tests.web.sites import LESSON
+from tests.web.sites import LESSON, make_app, serving
 
 
 @pytest.fixture
@@ -45,6 +48,23 @@ def test_no_answer_query_or_cookie_gets_into_a_log(client: TestClient, written: 
     assert logged.count("request_id") == 2
     for private in ("448", "a-submission", "volume.P", "SECRET", "nothing-of-this", client.cookies["learner"]):
         assert private not in logged
+
+
+def test_an_error_nobody_foresaw_is_traced_once_with_the_id_that_the_page_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: io.StringIO
+) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    app = make_app(tmp_path)
+    monkeypatch.setattr(learner, "past", fail)
+    with serving(app) as url:
+        page = httpx.get(f"{url}/me")
+    app.state.site.database.close()
+    [traced] = [line for line in lines(written) if "exception" in line]
+    assert "ZeroDivisionError" in str(traced["exception"])
+    assert traced["request_id"] == page.headers["x-request-id"]
+    assert str(traced["request_id"]) in page.text
 
 
 def test_a_well_formed_id_of_a_proxy_is_kept_and_any_other_replaced(client: TestClient) -> None:
