@@ -32,7 +32,8 @@ BROKEN_NETWORK = {"tcp_user_timeout": 8000, "keepalives_idle": 4, "keepalives_in
 
 @dataclass(frozen=True)
 class Database:
-    """An open database. `note` is what the operator should know about how it is used, "" if nothing.
+    """An open database. `note` is what the operator should know about how it is used, "" if nothing. `snapshots` is `engine`
+    for transactions that only read: the same connections, begun another way; made once, for that takes longer than a query.
 
     Both kinds of transaction are `with` blocks for one thread: open and close them inside the function that needs them,
     not in a dependency that outlives it, or waiting threads could starve the one they wait for. Keep them short: with
@@ -40,6 +41,7 @@ class Database:
     """
 
     engine: Engine
+    snapshots: Engine
     file: Path | None
     note: str
     _write_turn: FairLock = field(default_factory=FairLock, repr=False)
@@ -47,8 +49,7 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[Session]:
         """One consistent snapshot. A change in here is refused by the database."""
-        snapshot = self.engine.execution_options(**self._snapshot_options())
-        with refusals_in_words(), Session(snapshot) as session, session.begin():
+        with refusals_in_words(), Session(self.snapshots) as session, session.begin():
             yield session
 
     @contextmanager
@@ -83,11 +84,6 @@ class Database:
         finally:
             self._write_turn.release()
 
-    def _snapshot_options(self) -> dict[str, Any]:
-        if self.file is not None:
-            return {"reads_only": True}
-        return {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
-
     def close(self) -> None:
         """Give all connections back."""
         self.engine.dispose()
@@ -110,7 +106,8 @@ def open_database(
         max_overflow=CONNECTIONS_ADDED,
         connect_args={"connect_timeout": CONNECT_SECONDS, **BROKEN_NETWORK},
     )
-    return Database(engine, None, "")
+    snapshots = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+    return Database(engine, snapshots, None, "")
 
 
 def _open_sqlite(url: URL, version: sqlite.Version, mountinfo: str) -> Database:
@@ -125,7 +122,7 @@ def _open_sqlite(url: URL, version: sqlite.Version, mountinfo: str) -> Database:
         max_overflow=CONNECTIONS_ADDED,
     )
     sqlite.configure(engine, journal)
-    return Database(engine, file, journal.note)
+    return Database(engine, engine.execution_options(reads_only=True), file, journal.note)
 
 
 @contextmanager

@@ -83,6 +83,11 @@ def test_a_snapshot_does_not_see_what_is_committed_meanwhile(database_url: str) 
         assert count(database) == 1
 
 
+def test_all_snapshots_share_one_engine_which_takes_long_to_make(database: Database) -> None:
+    with database.reading() as one, database.reading() as other:
+        assert one.get_bind() is other.get_bind()
+
+
 def test_a_reading_transaction_is_kept_from_writing(database: Database) -> None:
     with pytest.raises((StorageRefused, DBAPIError), match=r"(?i)read.?only"), database.reading() as session:
         session.execute(learners.insert().values(id="ada", created_at=NOW))
