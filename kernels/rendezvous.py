@@ -7,6 +7,7 @@ asks for the host's name, which takes minutes where that name does not resolve.
 
 from __future__ import annotations
 
+import socket
 from datetime import timedelta
 
 from torch.distributed import Store, TCPStore
@@ -39,7 +40,11 @@ class OneBoxRendezvous(RendezvousHandler):
         return True
 
     def next_rendezvous(self) -> RendezvousInfo:
-        store = TCPStore(ADDRESS, 0, is_master=True, wait_for_workers=False, timeout=self._timeout)
+        # Left to itself the store listens on every interface, for whoever comes; it asks nobody who they are.
+        listener = socket.create_server((ADDRESS, 0), backlog=socket.SOMAXCONN)
+        port = listener.getsockname()[1]
+        store = TCPStore(ADDRESS, port, is_master=True, wait_for_workers=False, timeout=self._timeout,
+                         master_listen_fd=listener.detach())
         self._store = store
         return RendezvousInfo(store, 0, 1, RendezvousStoreInfo(ADDRESS, store.port))
 
