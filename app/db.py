@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,7 @@ class Database:
     file: Path | None
     note: str
     _write_turn: FairLock = field(default_factory=FairLock, repr=False)
+    _log_holds_erased: threading.Event = field(default_factory=threading.Event, repr=False)
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
@@ -58,16 +60,30 @@ class Database:
 
         What the block has read cannot change before it writes on SQLite; on PostgreSQL lock the rows that matter.
         """
-        with self._turn(), refusals_in_words(), Session(self.engine) as session, session.begin():
-            yield session
+        with self._turn():
+            with refusals_in_words(), Session(self.engine) as session, session.begin():
+                yield session
+            if self._log_holds_erased.is_set():
+                self._empty_log(wait_seconds=0)
 
     @contextmanager
     def erasing(self) -> Iterator[Session]:
-        """As `writing`, and afterwards SQLite's write-ahead log is emptied, where deleted rows could still be read."""
+        """As `writing`, and afterwards SQLite's write-ahead log is emptied, where deleted rows could still be read.
+
+        That needs a moment without a reader of what was. If there is none within seconds, the next transactions that write
+        try again, each of them, until it is done. A process that is killed before leaves it to the last that closes the file.
+        """
         with self.writing() as session:
             yield session
-        if self.file is not None:
-            sqlite.empty_log(self.file)
+        self._empty_log(wait_seconds=sqlite.LOG_SECONDS)
+
+    def _empty_log(self, wait_seconds: float) -> None:
+        if self.file is None:
+            return
+        self._log_holds_erased.set()
+        with suppress(StorageRefused):  # What was asked for is committed; if the disk is at fault, the next who writes hears it.
+            if sqlite.empty_log(self.file, wait_seconds):
+                self._log_holds_erased.clear()
 
     @contextmanager
     def _turn(self) -> Iterator[None]:

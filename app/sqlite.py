@@ -21,6 +21,7 @@ Version = tuple[int, int, int]
 JournalMode = Literal["wal", "truncate"]
 
 BUSY_SECONDS = 10
+LOG_SECONDS = 2  # a visitor waits while the log is emptied
 # A write-ahead log needs memory shared by all processes that use it, which these file systems do not give.
 NO_SHARED_MEMORY = re.compile(r"nfs\d?|cifs|smb\d?|9p|virtiofs|fuse(blk|\..+)?")
 
@@ -125,11 +126,16 @@ def connect(database: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{database.as_uri()}?mode=rw", uri=True, timeout=BUSY_SECONDS, check_same_thread=False)
 
 
-def empty_log(database: Path) -> None:
-    """Move everything from the write-ahead log to the database and cut the log to nothing, waiting for readers."""
+def empty_log(database: Path, wait_seconds: float) -> bool:
+    """Move everything from the write-ahead log to the database and cut the log to nothing.
+
+    False where somebody still read or wrote after so many seconds: SQLite says so in a row and raises no error.
+    """
     try:
         with closing(connect(database)) as connection:
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            connection.execute(f"PRAGMA busy_timeout={round(wait_seconds * 1000)}")
+            busy, _in_log, _moved = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            return not busy
     except sqlite3.DatabaseError as error:
         raise StorageRefused(f"The log of {database} cannot be emptied: {error}.", remedy_for(error)) from error
 

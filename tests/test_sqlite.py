@@ -140,6 +140,31 @@ def test_a_file_that_is_no_database_is_refused_with_what_to_do(tmp_path: Path) -
         open_database(f"sqlite:///{tmp_path / 'notes.txt'}")
 
 
+def test_what_was_erased_while_somebody_read_leaves_the_log_with_a_later_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "LOG_SECONDS", 0)
+    with migrated(sqlite_url(tmp_path), version=FIXED, mountinfo=MOUNTS) as database:
+        assert database.file is not None
+        log = database.file.with_name("worldsize.sqlite3-wal")
+        with database.writing() as session:
+            session.execute(learners.insert().values(id="ada-who-leaves", created_at=NOW))
+        with database.reading() as reader:
+            reader.execute(select(learners)).all()
+            with database.erasing() as session:
+                session.execute(learners.delete())
+            with database.writing() as session:
+                session.execute(learners.insert().values(id="bob", created_at=NOW))
+            assert b"ada-who-leaves" in log.read_bytes()
+        with database.writing() as session:
+            session.execute(learners.insert().values(id="cy", created_at=NOW))
+        assert log.stat().st_size == 0
+        assert b"ada-who-leaves" not in database.file.read_bytes()
+        with database.writing() as session:
+            session.execute(learners.insert().values(id="di", created_at=NOW))
+        assert log.stat().st_size > 0
+
+
 def test_a_copy_of_a_database_in_use_has_every_committed_row(tmp_path: Path) -> None:
     """Most rows are still in the log, which a plain copy of the file would have missed."""
     with migrated(sqlite_url(tmp_path), version=FIXED, mountinfo=MOUNTS) as database:
