@@ -81,7 +81,7 @@ class Database:
         if self.file is None:
             return
         self._log_holds_erased.set()
-        with suppress(StorageRefused):  # What was asked for is committed; if the disk is at fault, the next who writes hears it.
+        with suppress(StorageRefused):  # What was asked for is committed; if the disk is at fault, the next write tells.
             if sqlite.empty_log(self.file, wait_seconds):
                 self._log_holds_erased.clear()
 
@@ -174,6 +174,17 @@ def insert_unless_there(session: Session, table: Table, values: dict[str, Any]) 
     dialect = postgresql if session.get_bind().dialect.name == "postgresql" else sqlite_dialect
     added = session.execute(dialect.insert(table).values(values).on_conflict_do_nothing().returning(*table.primary_key))
     return added.first() is not None
+
+
+def count_up(session: Session, table: Table, key: dict[str, Any], most: int) -> int | None:
+    """Raise the `count` of the row of this key, from nothing to 1 and on, unless it is `most` already: then None.
+
+    Decided by the database in one statement; on PostgreSQL the row is held until the transaction ends.
+    """
+    dialect = postgresql if session.get_bind().dialect.name == "postgresql" else sqlite_dialect
+    one_more = dialect.insert(table).values({**key, "count": 1}).on_conflict_do_update(
+        index_elements=list(table.primary_key), set_={"count": table.c.count + 1}, where=table.c.count < most)
+    return session.execute(one_more.returning(table.c.count)).scalar_one_or_none()
 
 
 def check_readiness(database: Database) -> None:

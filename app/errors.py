@@ -12,9 +12,12 @@
     |   `-- RunNotFound
     |-- BadInput               a visitor's slip: a message for each field
     |-- RunRejected            a run that may not start, and what is allowed instead
-    |-- RunRefused             a run that may start, only not now
-    |   |-- QuotaExceeded
-    |   `-- QueueFull
+    |-- NotNow                 what may be done, only not at this moment
+    |   |-- TooManyAnswers
+    |   |-- TooManyLearners
+    |   `-- RunRefused
+    |       |-- QuotaExceeded
+    |       `-- QueueFull
     `-- RunEnded               a run that started and brought no report
         |-- RunFailed
         |-- RunTimedOut
@@ -146,12 +149,24 @@ class RunRejected(AppError):
         self.faults = tuple(faults)
 
 
-class RunRefused(AppError):
-    """A run that may start, only not now: `retry_seconds` says about when to come again."""
+class NotNow(AppError):
+    """What a visitor may do, only not now: `retry_seconds` says about when to come again."""
 
     def __init__(self, message: str, *, retry_seconds: int) -> None:
         super().__init__(message)
         self.retry_seconds = retry_seconds
+
+
+class TooManyAnswers(NotNow):
+    """This learner, or a network address, has sent as many answers as one may."""
+
+
+class TooManyLearners(NotNow):
+    """As many new learners have begun in this hour as may, at one network address or in all."""
+
+
+class RunRefused(NotNow):
+    """A run that may start, only not now."""
 
 
 class QuotaExceeded(RunRefused):

@@ -58,8 +58,14 @@ class Settings(BaseSettings):
     run_seconds: float = _setting(60.0, "time limit of one run", "seconds, from 5 to 3600", ge=5, le=3600)
     concurrency: int = _setting(1, "runs that a worker carries out at a time", "a whole number from 1 to 64", ge=1, le=64)
     run_quota: int = _setting(60, "runs one learner may start in an hour", "a whole number from 0 to 100000", ge=0, le=100_000)
+    answer_quota: int = _setting(
+        600, "answers one learner may send in an hour", "a whole number from 1 to 100000", ge=1, le=100_000
+    )
+    learner_quota: int = _setting(
+        3000, "new learners from one network address in an hour", "a whole number from 1 to 1000000", ge=1, le=1_000_000
+    )
     metrics: bool = _setting(False, "whether /metrics answers, for Prometheus", "on or off")
-    launcher: Literal["local", "slurm"] = _setting("local", "what starts the jobs", "local or slurm")
+    launcher: Literal["local"] = _setting("local", "what starts the jobs", "local: jobs start on the worker's own machine")
     secret_file: Path | None = _setting(None, "file of the bytes that sign cookies", "the path of a file with mode 600")
     trusted_proxies: Annotated[tuple[Network, ...], NoDecode] = _setting(
         (),

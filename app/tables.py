@@ -203,6 +203,17 @@ workers = Table(
     Column("seen_at", UtcTime, nullable=False),
 )
 
+# How much was stored in an hour, by whom: `client` stands for a network address, which it does not tell, or for
+# all of them together. Rows of hours gone by are removed.
+tallies = Table(
+    "tallies",
+    metadata,
+    Column("kind", String(16), primary_key=True),
+    Column("client", String(64), primary_key=True),
+    Column("hour", Integer, primary_key=True, autoincrement=False),  # since 1970
+    Column("count", Integer, nullable=False),
+)
+
 # One row, whose count the readiness check raises and reads back.
 probes = Table(
     "probes",

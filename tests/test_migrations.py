@@ -26,7 +26,7 @@ from app.tables import learners, metadata
 from tests.databases import migrated, sqlite_url
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
-NEWEST = "0002"
+NEWEST = "0003"
 COPY_DATABASE = sqlite.copy_database
 
 
@@ -78,7 +78,7 @@ def test_processes_that_start_together_all_find_the_tables(database_url: str) ->
 
 def test_a_database_of_a_newer_version_is_refused_in_words_and_left_alone(database: Database) -> None:
     set_revision(database, "9999")
-    with pytest.raises(StorageRefused, match=r"newer version of World Size \(its revision is 9999.*knows 0002"):
+    with pytest.raises(StorageRefused, match=r"newer version of World Size \(its revision is 9999.*knows 0003"):
         migrate(database)
     with database.reading() as session:
         assert session.execute(text("SELECT version_num FROM alembic_version")).scalar_one() == "9999"
@@ -136,16 +136,16 @@ def test_a_sqlite_database_is_copied_before_it_is_changed(tmp_path: Path, monkey
             session.execute(learners.insert().values(id="ada", created_at=NOW))
         history = tmp_path / "migrations"
         shutil.copytree(Path(migrations.__file__).parent, history)
-        (history / "versions" / "v0003_later.py").write_text(
-            "from alembic import op\nimport sqlalchemy as sa\nrevision = '0003'\ndown_revision = '0002'\n"
+        (history / "versions" / "v0004_later.py").write_text(
+            "from alembic import op\nimport sqlalchemy as sa\nrevision = '0004'\ndown_revision = '0003'\n"
             "def upgrade():\n    op.create_table('later', sa.Column('id', sa.Integer, primary_key=True))\n"
         )
         monkeypatch.setattr(migrations, "__file__", str(history / "__init__.py"))
         monkeypatch.setattr(sqlite, "copy_database", copy_under_lock)
-        assert migrate(database) == "0003"
+        assert migrate(database) == "0004"
         assert "later" in inspect(database.engine).get_table_names()
         assert database.file is not None
-        copy = copy_path(database.file, "0003")
+        copy = copy_path(database.file, "0004")
     with closing(sqlite3.connect(copy)) as before:
         assert before.execute("SELECT id FROM learners").fetchall() == [("ada",)]
         assert before.execute("SELECT version_num FROM alembic_version").fetchall() == [(NEWEST,)]

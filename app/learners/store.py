@@ -18,6 +18,7 @@ from sqlalchemy import delete as delete_from
 from sqlalchemy.orm import Session
 
 from app.db import insert_unless_there
+from app.learners.quotas import Allowance, spend_answer, spend_learner
 from app.tables import attempts as attempts_table
 from app.tables import learners as learners_table
 from app.tables import predictions as predictions_table
@@ -69,13 +70,21 @@ class Visit:
     last_at: datetime
 
 
-def get_or_create_learner(session: Session, learner_id: str) -> Learner:
-    """The learner of this id, made if new. Holds the learner's row until the transaction ends."""
+def get_or_create_learner(session: Session, learner_id: str, allowance: Allowance) -> Learner:
+    """The learner of this id, made if new. Holds the learner's row until the transaction ends. Raises TooManyLearners."""
+    learner, new = _hold(session, learner_id)
+    if new:
+        spend_learner(session, allowance)
+    return learner
+
+
+def _hold(session: Session, learner_id: str) -> tuple[Learner, bool]:
+    """The learner, whose row nobody else changes until the transaction ends, and whether this transaction made it."""
     mine = select(learners_table).where(learners_table.c.id == learner_id).with_for_update()
     while True:
-        insert_unless_there(session, learners_table, {"id": learner_id, "created_at": datetime.now(UTC)})
+        new = insert_unless_there(session, learners_table, {"id": learner_id, "created_at": datetime.now(UTC)})
         if row := session.execute(mine).one_or_none():
-            return _as(Learner, row)
+            return _as(Learner, row), new
         # Deleted by another transaction between the two statements: then this one makes the learner anew.
 
 
@@ -88,13 +97,15 @@ def record_attempt(
     answer: str,
     outcome: Outcome,
     submission_id: str,
+    allowance: Allowance,
 ) -> Attempt:
     """Store one try and return it; sent again, return the one that was stored the first time.
 
     `submission_id` comes with the form. "Sent again" means the same id *and* the same content: a form restored by the Back
-    button carries its old id, and another answer in it is another try. A repeated one keeps its first outcome.
+    button carries its old id, and another answer in it is another try. A repeated one keeps its first outcome
+    and counts for no quota. Raises TooManyAnswers or TooManyLearners.
     """
-    get_or_create_learner(session, learner_id)
+    get_or_create_learner(session, learner_id, allowance)
     fingerprint = _fingerprint(submission_id, lesson, question, variant, answer)
     table = attempts_table.c
     stored = session.execute(
@@ -102,6 +113,7 @@ def record_attempt(
     ).one_or_none()
     if stored is not None:
         return _as(Attempt, stored)
+    spend_answer(session, learner_id, allowance)
     last = select(func.coalesce(func.max(table.number), 0)).where(
         table.learner_id == learner_id, table.lesson == lesson, table.question == question
     )
@@ -120,9 +132,11 @@ def attempts(session: Session, learner_id: str, lesson: str | None = None) -> li
     return [_as(Attempt, row) for row in session.execute(query)]
 
 
-def record_prediction(session: Session, learner_id: str, lesson: str, prediction_id: str, answer: str) -> Prediction:
+def record_prediction(
+    session: Session, learner_id: str, lesson: str, prediction_id: str, answer: str, allowance: Allowance
+) -> Prediction:
     """Keep what was predicted, and return what is kept: the first prediction, whatever comes later."""
-    get_or_create_learner(session, learner_id)
+    get_or_create_learner(session, learner_id, allowance)
     row = {"lesson": lesson, "prediction": prediction_id, "answer": answer, "created_at": datetime.now(UTC)}
     insert_unless_there(session, predictions_table, {"learner_id": learner_id, **row})
     kept = prediction(session, learner_id, lesson, prediction_id)
@@ -145,9 +159,9 @@ def prediction(session: Session, learner_id: str, lesson: str, prediction_id: st
     return None if row is None else _as(Prediction, row)
 
 
-def mark_visited(session: Session, learner_id: str, lesson: str, section: str) -> None:
+def mark_visited(session: Session, learner_id: str, lesson: str, section: str, allowance: Allowance) -> None:
     """The learner is at this section now. The first moment stays; the last one only moves on, also if the clock goes back."""
-    get_or_create_learner(session, learner_id)
+    get_or_create_learner(session, learner_id, allowance)
     now = datetime.now(UTC)
     new = {"learner_id": learner_id, "lesson": lesson, "section": section, "first_at": now, "last_at": now}
     if not insert_unless_there(session, visits_table, new):
@@ -187,7 +201,7 @@ def export(session: Session, learner_id: str) -> dict[str, Any]:
 
 def delete(session: Session, learner_id: str) -> None:
     """Remove every row of the learner. Call it in `Database.erasing`, which also empties SQLite's log."""
-    get_or_create_learner(session, learner_id)  # Waits for a write that is under way, so that it cannot land afterwards.
+    _hold(session, learner_id)  # Waits for a write that is under way, so that it cannot land afterwards.
     for table in (attempts_table, predictions_table, visits_table):
         session.execute(delete_from(table).where(table.c.learner_id == learner_id))
     session.execute(delete_from(learners_table).where(learners_table.c.id == learner_id))

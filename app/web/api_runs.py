@@ -11,8 +11,9 @@ from pydantic_core import PydanticCustomError
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from app.learners.store import get_or_create_learner
 from app.runs import queue
-from app.web.deps import SiteDep, VisitorDep, remember
+from app.web.deps import AllowanceDep, SiteDep, VisitorDep, remember
 from app.web.logs import log
 from kernels import spec
 
@@ -75,11 +76,13 @@ AnyRunBody = Annotated[Annotated[RunBody, Tag("several")] | Annotated[SingleRunB
 
 
 @router.post("/runs", status_code=202, responses=REFUSALS)
-def ask_for_run(request: Request, site: SiteDep, who: VisitorDep, body: Annotated[AnyRunBody, Body()]) -> Response:
+def ask_for_run(request: Request, site: SiteDep, who: VisitorDep, allowance: AllowanceDep,
+                body: Annotated[AnyRunBody, Body()]) -> Response:
     """202 with the run's id: a new one, one under way that was joined, or an earlier one of the same, unless `fresh` is set."""
     asked_for = body.experiments if isinstance(body, RunBody) else [body]
     wanted = spec.RunSpec(body.P, tuple(one.experiment() for one in asked_for))
     with site.database.writing() as session:
+        get_or_create_learner(session, who.id, allowance)
         asked = queue.ask(session, who.id, wanted, settings=site.settings, fresh=body.fresh)
     log.info("run asked for", run=asked.run_id, shared=asked.shared)
     return remember(request, JSONResponse({"id": asked.run_id, "shared": asked.shared}, 202, headers=PRIVATE), who)

@@ -12,12 +12,13 @@ from starlette.responses import RedirectResponse, Response
 
 from app.course.grade import grade
 from app.course.model import Lesson, Question
-from app.errors import QuestionNotFound
+from app.errors import NotNow, QuestionNotFound
 from app.learners import store
-from app.web.deps import LessonDep, SiteDep, VisitorDep, remember
-from app.web.lesson_page import show_slip
+from app.web import contexts
+from app.web.deps import AllowanceDep, LessonDep, SiteDep, VisitorDep, remember
+from app.web.lesson_page import show_refusal, show_slip
 from app.web.query import without
-from app.web.questions import LAST_VARIANT, TRY_PREFIX, question_view, unclear_view
+from app.web.questions import LAST_VARIANT, TRY_PREFIX, feedback_on, not_now, question_view, untried_view
 from app.web.render import address, is_htmx, render
 from app.web.standing import past
 
@@ -35,18 +36,26 @@ class AnswerForm(BaseModel):
 
 @router.post("/lessons/{slug}/checkpoints/{question_id}")
 def answer_question(
-    request: Request, site: SiteDep, lesson: LessonDep, question_id: str, who: VisitorDep, form: Annotated[AnswerForm, Form()]
+    request: Request, site: SiteDep, lesson: LessonDep, question_id: str, who: VisitorDep, allowance: AllowanceDep,
+    form: Annotated[AnswerForm, Form()],
 ) -> Response:
-    """Right or wrong is kept; an answer that cannot be read gets help, costs no try and is not kept."""
+    """Right or wrong is kept. An answer that cannot be read, or not be kept for now, gets words, costs no try and stays."""
     question = _question(lesson, question_id)
     verdict = grade(question, question.variant(form.variant, who.seed), form.answer)
-    if verdict.status == "unclear":
+
+    def untried(feedback: contexts.Feedback) -> contexts.Question:
         attempts = past(site, who).of(lesson.slug).attempts
-        view = unclear_view(lesson, question, who, attempts, form.answer, form.variant, verdict)
-        return show_slip(request, site, lesson, who, view)
-    with site.database.writing() as session:
-        store.record_attempt(session, who.id, lesson.slug, question.id, form.variant, form.answer.strip(), verdict.status,
-                             form.submission or secrets.token_urlsafe(12))
+        return untried_view(lesson, question, who, attempts, request.query_params, answer=form.answer, variant=form.variant,
+                            feedback=feedback)
+
+    if verdict.status == "unclear":
+        return show_slip(request, site, lesson, who, untried(feedback_on(verdict)))
+    try:
+        with site.database.writing() as session:
+            store.record_attempt(session, who.id, lesson.slug, question.id, form.variant, form.answer.strip(), verdict.status,
+                                 form.submission or secrets.token_urlsafe(12), allowance)
+    except NotNow as refused:
+        return show_refusal(request, site, lesson, who, untried(not_now(str(refused))), refused)
     if not is_htmx(request):
         query = without(request.query_params, TRY_PREFIX + question.id)
         back = address(f"/lessons/{lesson.slug}", query, f"question-{question.id}")

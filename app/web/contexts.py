@@ -115,9 +115,10 @@ class OptionView:
 
 @dataclass(frozen=True)
 class Feedback:
-    """What is said about an answer. `status` unclear means that it could not be read, and cost no try."""
+    """What is said about an answer. `status` unclear means that it could not be read, later that there were too many for now;
+    neither cost a try."""
 
-    status: Literal["right", "wrong", "unclear"]
+    status: Literal["right", "wrong", "unclear", "later"]
     heading: Markup
     html: Markup
 
@@ -180,7 +181,9 @@ class Prediction(Context):
     prompt_html: Markup
     options: tuple[GuessOption, ...]
     kept: str  # the value the learner chose; "" before
+    chosen: str  # the value that came with a form that could not be kept
     missing: bool  # the form came without a choice
+    later: str  # why the choice could not be kept for now; "" otherwise
     recall: Recall | None  # sent along by htmx, to fill its place elsewhere on the page
 
 

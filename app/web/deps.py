@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from dataclasses import dataclass, replace
+from ipaddress import IPv4Address, ip_address, ip_network
 from typing import Annotated
 
 import jinja2
@@ -16,6 +17,7 @@ from starlette.responses import Response
 from app.course.model import Course, Lesson
 from app.db import Database
 from app.errors import LessonComing, LessonNotFound
+from app.learners.quotas import Allowance
 from app.settings import Settings
 from app.web.static import Statics
 
@@ -77,6 +79,29 @@ def lesson(request: Request, slug: str) -> Lesson:
 SiteDep = Annotated[Site, Depends(site)]
 VisitorDep = Annotated[Visitor, Depends(visitor)]
 LessonDep = Annotated[Lesson, Depends(lesson)]
+
+
+def allowance(request: Request, site: SiteDep) -> Allowance:
+    """How much whoever asks may store in an hour. The address is the one that trusted proxies tell, else the connection's own.
+
+    It goes into a hash with our secret: counting needs to know an address again, and nobody needs to read it.
+    """
+    signature = site.signer.get_signature(_network(request.client.host if request.client else ""))
+    return Allowance(hashlib.sha256(signature).hexdigest(), site.settings.answer_quota, site.settings.learner_quota)
+
+
+def _network(host: str) -> str:
+    """What one household or one machine has: an IPv4 address, or the 2^64 addresses of an IPv6 network."""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return host
+    if isinstance(address, IPv4Address):
+        return host
+    return str(address.ipv4_mapped or ip_network((int(address), 64), strict=False))
+
+
+AllowanceDep = Annotated[Allowance, Depends(allowance)]
 
 
 def remember(request: Request, response: Response, who: Visitor) -> Response:

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from app.errors import BadInput, NotFound, RunRefused, RunRejected, StorageRefused
+from app.errors import BadInput, NotFound, NotNow, RunRejected, StorageRefused
 from app.web import contexts, course_map
 from app.web.logs import log, request_id
 from app.web.render import is_htmx, render
@@ -95,7 +95,7 @@ def add_error_pages(app: FastAPI) -> None:
     app.add_exception_handler(BadInput, _bad_input)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(RunRejected, _run_rejected)
-    app.add_exception_handler(RunRefused, _run_refused)
+    app.add_exception_handler(NotNow, _not_now)
     app.add_exception_handler(StorageRefused, _no_storage)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(Exception, _broken)
@@ -131,8 +131,9 @@ def _run_rejected(request: Request, error: Exception) -> Response:
     return answer(request, Trouble(422, "This run cannot start", "Nothing was started.", fields))
 
 
-def _run_refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RunRefused)
+def _not_now(request: Request, error: Exception) -> Response:
+    assert isinstance(error, NotNow)
+    log.warning("refused for now", why=type(error).__name__)
     response = answer(request, Trouble(429, "Not now", str(error)))
     response.headers["Retry-After"] = str(error.retry_seconds)
     return response

@@ -31,7 +31,8 @@ class Kept:
 
 
 def prediction_view(
-    request: Request, lesson: Lesson, prediction_id: str, kept: Kept, *, missing: bool = False, fresh: bool = False
+    request: Request, lesson: Lesson, prediction_id: str, kept: Kept,
+    *, missing: bool = False, later: str = "", chosen: str = "", fresh: bool = False,
 ) -> contexts.Prediction:
     prediction = find_prediction(lesson, prediction_id)
     options = tuple(contexts.GuessOption(option.value, option.label, option.axis or "", Markup(option.text_html))
@@ -43,7 +44,9 @@ def prediction_view(
         prompt_html=Markup(prediction.prompt_html),
         options=options,
         kept=kept.answers.get(prediction.id, ""),
+        chosen=chosen,
         missing=missing,
+        later=later,
         recall=recall_view(lesson, prediction_id, kept) if fresh else None,
     )
 

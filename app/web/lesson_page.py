@@ -11,10 +11,12 @@ from starlette.responses import Response
 
 from app.course.model import Lesson
 from app.course.render import render_section
+from app.errors import NotNow
 from app.web import contexts
 from app.web import figures as figure_pages
 from app.web.deps import Site, Visitor, remember
 from app.web.guesses import Kept, prediction_view, recall_view
+from app.web.logs import log
 from app.web.questions import question_view
 from app.web.render import address, fragment, is_htmx, render
 from app.web.run_forms import Place
@@ -93,6 +95,17 @@ def show_slip(
     """422: the form with a message, alone for htmx, else in its page."""
     response = render(request, slip, 422) if is_htmx(request) else show_lesson(request, site, lesson, who, slip)
     return remember(request, response, who)
+
+
+def show_refusal(
+    request: Request, site: Site, lesson: Lesson, who: Visitor, slip: contexts.Question | contexts.Prediction, refused: NotNow
+) -> Response:
+    """429: the form with what was entered and when it can be sent again, alone for htmx, else in its page."""
+    log.warning("refused for now", why=type(refused).__name__)
+    response = show_slip(request, site, lesson, who, slip)
+    response.status_code = 429
+    response.headers["Retry-After"] = str(refused.retry_seconds)
+    return response
 
 
 def rail_view(site: Site, lesson: Lesson, before: Past) -> contexts.Rail:

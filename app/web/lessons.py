@@ -12,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 from app.course.model import Lesson
 from app.errors import NotFound
 from app.learners import store
-from app.web.deps import LessonDep, SiteDep, VisitorDep, remember
+from app.web.deps import AllowanceDep, LessonDep, SiteDep, VisitorDep, remember
 from app.web.lesson_page import rail_view, show_lesson
 from app.web.render import address, is_htmx, render
 from app.web.standing import past
@@ -33,12 +33,13 @@ def lesson_page(request: Request, site: SiteDep, lesson: LessonDep, who: Visitor
 
 @router.post("/lessons/{slug}/visits")
 def section_reached(
-    request: Request, site: SiteDep, lesson: LessonDep, who: VisitorDep, form: Annotated[VisitForm, Form()]
+    request: Request, site: SiteDep, lesson: LessonDep, who: VisitorDep, allowance: AllowanceDep,
+    form: Annotated[VisitForm, Form()],
 ) -> Response:
     if lesson.section(form.section) is None:
         raise NotFound(form.section)
     with site.database.writing() as session:
-        store.mark_visited(session, who.id, lesson.slug, form.section)
+        store.mark_visited(session, who.id, lesson.slug, form.section, allowance)
     if not is_htmx(request):
         there = address(f"/lessons/{lesson.slug}", request.url.query, _section_after(lesson, form.section))
         return remember(request, RedirectResponse(there, 303), who)

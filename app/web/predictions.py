@@ -9,10 +9,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from app.errors import NotNow
 from app.learners import store
-from app.web.deps import LessonDep, SiteDep, VisitorDep, remember
+from app.web.deps import AllowanceDep, LessonDep, SiteDep, VisitorDep, remember
 from app.web.guesses import Kept, find_prediction, prediction_view
-from app.web.lesson_page import show_slip
+from app.web.lesson_page import show_refusal, show_slip
 from app.web.render import address, is_htmx, render
 
 router = APIRouter()
@@ -25,15 +26,20 @@ class GuessForm(BaseModel):
 
 @router.post("/lessons/{slug}/predictions/{prediction_id}")
 def keep_guess(
-    request: Request, site: SiteDep, lesson: LessonDep, prediction_id: str, who: VisitorDep, form: Annotated[GuessForm, Form()]
+    request: Request, site: SiteDep, lesson: LessonDep, prediction_id: str, who: VisitorDep, allowance: AllowanceDep,
+    form: Annotated[GuessForm, Form()],
 ) -> Response:
     """The first guess is the one that counts; sending another changes nothing."""
     prediction = find_prediction(lesson, prediction_id)
     if prediction.option(form.answer) is None:
         kept = Kept.read(site, who, lesson)
         return show_slip(request, site, lesson, who, prediction_view(request, lesson, prediction_id, kept, missing=True))
-    with site.database.writing() as session:
-        guess = store.record_prediction(session, who.id, lesson.slug, prediction.id, form.answer)
+    try:
+        with site.database.writing() as session:
+            guess = store.record_prediction(session, who.id, lesson.slug, prediction.id, form.answer, allowance)
+    except NotNow as refused:
+        view = prediction_view(request, lesson, prediction_id, Kept({}), later=str(refused), chosen=form.answer)
+        return show_refusal(request, site, lesson, who, view, refused)
     if not is_htmx(request):
         there = address(f"/lessons/{lesson.slug}", request.url.query, f"prediction-{prediction.id}")
         return remember(request, RedirectResponse(there, 303), who)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from markupsafe import Markup
 
@@ -19,6 +20,8 @@ TRY_PREFIX = "try."  # try.<question>=2 in a lesson's address shows that questio
 LAST_VARIANT = 9999
 LONG_LABEL = 14  # letters on an option from which options stand below each other
 
+Mark = Literal["", "right", "wrong"]
+
 
 def question_view(
     lesson: Lesson, question: Question, who: Visitor, attempts: Sequence[store.Attempt], query: Mapping[str, str],
@@ -33,29 +36,31 @@ def question_view(
     here = [attempt for attempt in mine if attempt.variant == shown]
     last = here[-1] if here else None
     verdict = None if last is None else grade(question, instance, last.answer)
-    answer = last.answer if last else ""
-    return _view(lesson, question, instance, query, answer=answer, verdict=verdict, tries=len(mine), fresh=fresh)
+    feedback = None if verdict is None else feedback_on(verdict)
+    answer, chosen = (last.answer if last else "", verdict.value if verdict else "")
+    return _view(lesson, question, instance, query,
+                 answer=answer, chosen=chosen, feedback=feedback, tries=len(mine), fresh=fresh)
 
 
-def unclear_view(
-    lesson: Lesson, question: Question, who: Visitor, attempts: Sequence[store.Attempt],
-    answer: str, variant: int, verdict: Verdict,
+def untried_view(
+    lesson: Lesson, question: Question, who: Visitor, attempts: Sequence[store.Attempt], query: Mapping[str, str],
+    *, answer: str, variant: int, feedback: contexts.Feedback,
 ) -> contexts.Question:
-    """The question with help beside an answer that could not be read, which stays in its field."""
+    """The question with an answer that was no try and stays in its place: it could not be read, or not be kept for now."""
     tries = sum(attempt.question == question.id for attempt in attempts)
     instance = question.variant(variant, who.seed)
-    return _view(lesson, question, instance, {}, answer=answer, verdict=verdict, tries=tries, fresh=True)
+    chosen = " ".join(answer.split())
+    return _view(lesson, question, instance, query, answer=answer, chosen=chosen, feedback=feedback, tries=tries, fresh=True)
 
 
 def _view(
     lesson: Lesson, question: Question, instance: Instance, query: Mapping[str, str],
-    *, answer: str, verdict: Verdict | None, tries: int, fresh: bool,
+    *, answer: str, chosen: str, feedback: contexts.Feedback | None, tries: int, fresh: bool,
 ) -> contexts.Question:
     kept = without(query, TRY_PREFIX + question.id)
-    options = tuple(_option(option, verdict) for option in instance.options)
+    options = tuple(_option(option, chosen, feedback) for option in instance.options)
     following = f"{TRY_PREFIX}{question.id}={instance.variant + 1}"
-    graded = verdict is not None and verdict.status != "unclear"
-    offers = graded and question.varies and instance.variant < LAST_VARIANT
+    offers = _is_graded(feedback) and question.varies and instance.variant < LAST_VARIANT
     return contexts.Question(
         id=question.id,
         lesson=lesson.slug,
@@ -71,22 +76,34 @@ def _view(
         answer=answer,
         variant=instance.variant,
         submission=secrets.token_urlsafe(12),
-        feedback=None if verdict is None else _feedback(verdict),
+        feedback=feedback,
         tries=tries,
         another="&".join(filter(None, (kept, following))) if offers else "",
         fresh=fresh,
     )
 
 
-def _option(option: Option, verdict: Verdict | None) -> contexts.OptionView:
+def _option(option: Option, chosen: str, feedback: contexts.Feedback | None) -> contexts.OptionView:
     """Marked only where the learner chose it: nothing here tells the others right from wrong."""
-    if verdict is None or verdict.value != option.value or verdict.status == "unclear":
-        return contexts.OptionView(option.value, Markup(option.html), False, "")
-    return contexts.OptionView(option.value, Markup(option.html), True, verdict.status)
+    mine = option.value == chosen
+    mark: Mark = ""
+    if mine and feedback is not None and (feedback.status == "right" or feedback.status == "wrong"):
+        mark = feedback.status
+    return contexts.OptionView(option.value, Markup(option.html), mine, mark)
 
 
-def _feedback(verdict: Verdict) -> contexts.Feedback:
+def _is_graded(feedback: contexts.Feedback | None) -> bool:
+    return feedback is not None and feedback.status in ("right", "wrong")
+
+
+def feedback_on(verdict: Verdict) -> contexts.Feedback:
+    """What the course says about an answer."""
     return contexts.Feedback(verdict.status, Markup(verdict.headline), Markup(verdict.feedback_html))
+
+
+def not_now(why: str) -> contexts.Feedback:
+    """Why an answer cannot be kept for now, and when it can."""
+    return contexts.Feedback("later", Markup("Not now."), Markup("<p>{}</p>").format(why))
 
 
 def _asked_variant(question: Question, query: Mapping[str, str]) -> int | None:

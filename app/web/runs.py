@@ -9,10 +9,12 @@ from fastapi import APIRouter, Depends, Query
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from app.errors import BadInput, RunRefused, RunRejected
+from app.errors import BadInput, NotNow, RunRejected
+from app.learners.quotas import Allowance
+from app.learners.store import get_or_create_learner
 from app.runs import queue, take_away
 from app.web import contexts, run_contexts
-from app.web.deps import Site, SiteDep, Visitor, VisitorDep, remember
+from app.web.deps import AllowanceDep, Site, SiteDep, Visitor, VisitorDep, remember
 from app.web.error_pages import OTHER_LEARNER, answer
 from app.web.lesson_page import show_lesson
 from app.web.logs import log
@@ -49,14 +51,15 @@ async def form_pairs(request: Request) -> list[tuple[str, str]]:
 
 @router.post("/runs")
 def start_run(
-    request: Request, site: SiteDep, who: VisitorDep, pairs: Annotated[list[tuple[str, str]], Depends(form_pairs)]
+    request: Request, site: SiteDep, who: VisitorDep, allowance: AllowanceDep,
+    pairs: Annotated[list[tuple[str, str]], Depends(form_pairs)],
 ) -> Response:
     """303 to the run's page, or for htmx its place in the page. What may not start is said beside the button."""
     given = dict(pairs)
     place = find_place(site.course, given["experiment"]) if "experiment" in given else None
     try:
-        asked = _ask(site, who, place, pairs)
-    except (BadInput, RunRejected, RunRefused) as refused:
+        asked = _ask(site, who, allowance, place, pairs)
+    except (BadInput, RunRejected, NotNow) as refused:
         return remember(request, _refused(request, site, who, place, refused), who)
     log.info("run asked for", run=asked.run_id, shared=asked.shared)
     if not is_htmx(request):
@@ -66,7 +69,7 @@ def start_run(
     return remember(request, _placed(request, look(site, asked.run_id, known), place, known, how), who)
 
 
-def _ask(site: Site, who: Visitor, place: Place | None, pairs: Pairs) -> queue.Asked:
+def _ask(site: Site, who: Visitor, allowance: Allowance, place: Place | None, pairs: Pairs) -> queue.Asked:
     given = dict(pairs)
     plain = [(key, value) for key, value in pairs if "." not in key and key not in ("experiment", "again")]
     if "again" in given:
@@ -79,11 +82,12 @@ def _ask(site: Site, who: Visitor, place: Place | None, pairs: Pairs) -> queue.A
     else:
         raise BadInput({"strategy": f"name one, or an experiment; the names are {', '.join(OWN_KEYS)}."})
     with site.database.writing() as session:
+        get_or_create_learner(session, who.id, allowance)
         return queue.ask(session, who.id, spec, settings=site.settings, fresh="again" in given)
 
 
 def _refused(
-    request: Request, site: Site, who: Visitor, place: Place | None, refused: BadInput | RunRejected | RunRefused
+    request: Request, site: Site, who: Visitor, place: Place | None, refused: BadInput | RunRejected | NotNow
 ) -> Response:
     status, headers, message = refusal_of(refused)
     if place is not None and is_htmx(request):
@@ -97,9 +101,9 @@ def _refused(
     raise refused
 
 
-def refusal_of(refused: BadInput | RunRejected | RunRefused) -> tuple[int, dict[str, str], str]:
+def refusal_of(refused: BadInput | RunRejected | NotNow) -> tuple[int, dict[str, str], str]:
     """Status, headers and words of a run that may not start."""
-    if isinstance(refused, RunRefused):
+    if isinstance(refused, NotNow):
         return 429, {"Retry-After": str(refused.retry_seconds)}, str(refused)
     if isinstance(refused, RunRejected):
         return 422, {}, refusal(refused)

@@ -18,12 +18,13 @@ from app.settings import Settings
 from app.tables import metadata, runs
 from kernels.spec import Experiment, RunSpec
 from tests.databases import migrated, sqlite_url
+from tests.learners.writer import PLENTY
 
 
 def answer(database: Database, learner_id: str, question: str, given: str, submission_id: str) -> store.Attempt:
     """One answer, in a transaction of its own."""
     with database.writing() as session:
-        return store.record_attempt(session, learner_id, "ring", question, 0, given, "wrong", submission_id)
+        return store.record_attempt(session, learner_id, "ring", question, 0, given, "wrong", submission_id, PLENTY)
 
 
 def attempts(database: Database, learner_id: str) -> list[store.Attempt]:
@@ -43,9 +44,9 @@ def rows_by_table(database: Database) -> dict[str, int]:
 
 def test_a_learner_is_made_once_and_keeps_the_first_moment(database: Database) -> None:
     with database.writing() as session:
-        first = store.get_or_create_learner(session, "ada")
+        first = store.get_or_create_learner(session, "ada", PLENTY)
     with database.writing() as session:
-        assert store.get_or_create_learner(session, "ada") == first
+        assert store.get_or_create_learner(session, "ada", PLENTY) == first
 
 
 def test_attempts_are_numbered_by_question_from_one(database: Database) -> None:
@@ -63,7 +64,7 @@ def test_attempts_are_numbered_by_question_from_one(database: Database) -> None:
 def test_attempts_can_be_asked_for_by_lesson(database: Database) -> None:
     answer(database, "ada", "first", "a", "1")
     with database.writing() as session:
-        other = store.record_attempt(session, "ada", "zero", "first", 2, "b", "right", "2")
+        other = store.record_attempt(session, "ada", "zero", "first", 2, "b", "right", "2", PLENTY)
     with database.reading() as session:
         assert store.attempts(session, "ada", "zero") == [other]
 
@@ -97,14 +98,14 @@ def test_text_that_no_database_can_hold_is_stored_readable(database: Database) -
 
 def test_an_attempt_that_is_neither_right_nor_wrong_is_refused(database: Database) -> None:
     with pytest.raises(Exception, match="outcome"), database.writing() as session:
-        store.record_attempt(session, "ada", "ring", "first", 0, "?", "unclear", "1")  # type: ignore[arg-type]
+        store.record_attempt(session, "ada", "ring", "first", 0, "?", "unclear", "1", PLENTY)  # type: ignore[arg-type]
     assert attempts(database, "ada") == []
 
 
 def test_a_transaction_that_fails_leaves_nothing(database: Database) -> None:
     def answer_and_fail() -> None:
         with database.writing() as session:
-            store.record_attempt(session, "ada", "ring", "first", 0, "a", "wrong", "1")
+            store.record_attempt(session, "ada", "ring", "first", 0, "a", "wrong", "1", PLENTY)
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -114,9 +115,9 @@ def test_a_transaction_that_fails_leaves_nothing(database: Database) -> None:
 
 def test_the_first_prediction_is_kept(database: Database) -> None:
     with database.writing() as session:
-        first = store.record_prediction(session, "ada", "ring", "volumes", "data")
+        first = store.record_prediction(session, "ada", "ring", "volumes", "data", PLENTY)
     with database.writing() as session:
-        assert store.record_prediction(session, "ada", "ring", "volumes", "tensor") == first
+        assert store.record_prediction(session, "ada", "ring", "volumes", "tensor", PLENTY) == first
     with database.reading() as session:
         assert store.prediction(session, "ada", "ring", "volumes") == first
         assert store.prediction(session, "ada", "ring", "other") is None
@@ -126,7 +127,7 @@ def test_the_first_prediction_is_kept(database: Database) -> None:
 def test_a_visit_keeps_its_first_moment_and_moves_its_last(database: Database) -> None:
     for section in ("hook", "play", "hook"):
         with database.writing() as session:
-            store.mark_visited(session, "ada", "ring", section)
+            store.mark_visited(session, "ada", "ring", section, PLENTY)
     with database.reading() as session:
         play, hook = store.visits(session, "ada")
     assert (play.section, hook.section) == ("play", "hook")
@@ -137,8 +138,8 @@ def leave_something_everywhere(database: Database, learner_id: str) -> None:
     """A row in every table that knows learners."""
     answer(database, learner_id, "first", f"answer of {learner_id}", "1")
     with database.writing() as session:
-        store.record_prediction(session, learner_id, "ring", "volumes", f"guess of {learner_id}")
-        store.mark_visited(session, learner_id, "ring", "hook")
+        store.record_prediction(session, learner_id, "ring", "volumes", f"guess of {learner_id}", PLENTY)
+        store.mark_visited(session, learner_id, "ring", "hook", PLENTY)
         queue.ask(session, learner_id, RunSpec(2, (Experiment("single"),)), settings=Settings())
 
 
@@ -180,7 +181,7 @@ def test_every_table_that_names_a_learner_is_emptied_by_a_deletion(database: Dat
                 assert session.execute(select(table.c.learner_id)).scalars().all() == ["ada"], table.name
     with database.erasing() as session:
         store.delete(session, "ada")
-    assert {name for name, count in rows_by_table(database).items() if count} == {"probes", "runs"}
+    assert {name for name, count in rows_by_table(database).items() if count} == {"probes", "runs", "tallies"}
     with database.reading() as session:  # A run stays, for others may have its link; whose it was is forgotten.
         assert session.execute(select(runs.c.asked_by)).scalars().all() == [None]
 
@@ -243,5 +244,5 @@ def test_a_learner_who_answers_while_deleting_gets_no_error(database: Database) 
 def test_a_repeated_submission_keeps_its_first_outcome(database: Database) -> None:
     told = answer(database, "ada", "first", "a", "1")
     with database.writing() as session:
-        again = store.record_attempt(session, "ada", "ring", "first", 0, "a", "right", "1")
+        again = store.record_attempt(session, "ada", "ring", "first", 0, "a", "right", "1", PLENTY)
     assert again == told == replace(again, outcome="wrong")

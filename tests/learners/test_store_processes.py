@@ -16,6 +16,7 @@ import pytest
 from app.db import Database
 from app.learners import store
 from tests.databases import migrated, sqlite_url
+from tests.learners.writer import PLENTY
 
 
 @contextmanager
@@ -83,7 +84,7 @@ def test_a_database_whose_writer_was_killed_in_mid_transaction_is_whole(tmp_path
     file = Path(url.removeprefix("sqlite:///"))
     with migrated(url, version=(3, 40, 1)) as database:
         with database.writing() as session:
-            store.record_attempt(session, "ada", "ring", "first", 0, "a", "wrong", "1")
+            store.record_attempt(session, "ada", "ring", "first", 0, "a", "wrong", "1", PLENTY)
         code = (
             "import os, signal, sqlite3, sys\n"
             "c = sqlite3.connect(sys.argv[1], isolation_level=None)\n"

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from tests.web.sites import LESSON
+from tests.web.sites import LESSON, make_app
 
 EIGHT = f"{LESSON}/checkpoints/eight-gpus"
 TOKENS = f"{LESSON}/checkpoints/break-even"
@@ -172,3 +174,79 @@ def test_the_answer_decides_nothing_in_a_page_that_was_not_answered(client: Test
 def test_answers_do_not_reach_another_learner(web_app: FastAPI, client: TestClient) -> None:
     client.post(EIGHT, data={"answer": "56"})
     assert "56, yes." not in TestClient(web_app).get(LESSON).text
+
+
+@pytest.fixture
+def strict(tmp_path: Path) -> Iterator[FastAPI]:
+    """A site where a learner may send two answers in an hour, and one address may begin three learners."""
+    app = make_app(tmp_path, answer_quota=2, learner_quota=3)
+    yield app
+    app.state.site.database.close()
+
+
+@pytest.mark.parametrize("headers", [{}, HTMX])
+def test_an_answer_too_many_stays_in_its_field_beside_when_it_can_be_sent_again(
+        strict: FastAPI, headers: dict[str, str]) -> None:
+    client = TestClient(strict, follow_redirects=False)
+    client.get(LESSON)
+    for number in ("1", "2"):
+        client.post(TOKENS, data={"answer": number})
+    response = client.post(f"{TOKENS}?volume.P=8", data={"answer": "71"}, headers=headers)
+    assert response.status_code == 429
+    assert 3590 <= int(response.headers["retry-after"]) <= 3600
+    place = response.text[response.text.index('action="/lessons/split-three-ways/checkpoints/break-even?volume.P=8"'):]
+    place = place[:place.index("</form>")]
+    assert 'value="71"' in place
+    assert "You have sent 2 answers in the last hour" in place
+    assert "cost no try. You can go on in 60 minutes." in place
+    assert "aria-invalid" not in place
+    assert "2 tries so far" in place
+    assert ("<h1>" in response.text) == (not headers)
+    assert len(exported(client)) == 2
+
+
+def test_a_choice_too_many_stays_chosen_and_is_not_marked(strict: FastAPI) -> None:
+    client = TestClient(strict, follow_redirects=False)
+    client.get(LESSON)
+    for answer in ("48", "64"):
+        client.post(EIGHT, data={"answer": answer})
+    text = client.post(EIGHT, data={"answer": "56"}, headers=HTMX).text
+    assert re.search(r'value="56" checked', text)
+    assert 'class="right"' not in text
+    assert 'class="wrong"' not in text
+    assert "yes" not in text
+
+
+def test_a_client_that_forgets_its_cookie_begins_so_many_learners_and_no_more(strict: FastAPI) -> None:
+    def forgetful() -> int:
+        return TestClient(strict, follow_redirects=False).post(EIGHT, data={"answer": "64"}, headers=HTMX).status_code
+
+    remembers = TestClient(strict, follow_redirects=False)
+    remembers.get(LESSON)
+    assert remembers.post(EIGHT, data={"answer": "64"}).status_code == 303
+    assert [forgetful() for _ in range(4)] == [200, 200, 429, 429]
+    guess = TestClient(strict).post(f"{LESSON}/predictions/most-traffic", data={"answer": "tensor"})
+    assert guess.status_code == 429
+    assert "3 learners have begun at your network address in this hour" in guess.text
+    assert re.search(r'value="tensor"[^>]* checked', guess.text)
+    assert TestClient(strict).post(f"{LESSON}/visits", data={"section": "play"}).status_code == 429
+    run = TestClient(strict).post("/api/runs", json={"strategy": "data_parallel"})
+    assert (run.status_code, "retry-after" in run.headers) == (429, True)
+    assert remembers.post(EIGHT, data={"answer": "56"}).status_code == 303
+
+
+def test_two_addresses_are_counted_apart_and_one_ipv6_network_is_one(strict: FastAPI) -> None:
+    def begins(address: str) -> int:
+        client = TestClient(strict, client=(address, 50000))
+        return client.post(EIGHT, data={"answer": "64"}, headers=HTMX).status_code
+
+    assert [begins(f"2001:db8::{number}") for number in range(4)] == [200, 200, 200, 429]
+    assert [begins("2001:db8:0:1::1"), begins("192.0.2.1"), begins("::ffff:192.0.2.1")] == [200, 200, 200]
+
+
+def test_no_address_is_in_the_database(strict: FastAPI, tmp_path: Path) -> None:
+    TestClient(strict, client=("192.0.2.77", 50000)).post(EIGHT, data={"answer": "64"})
+    strict.state.site.database.close()
+    files = b"".join(path.read_bytes() for path in tmp_path.glob("*.sqlite3*"))
+    assert b"eight-gpus" in files
+    assert b"192.0.2.77" not in files

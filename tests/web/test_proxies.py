@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from fastapi import FastAPI
@@ -32,3 +33,15 @@ def test_a_trusted_proxy_says_that_the_visitor_came_by_https(behind_proxy: FastA
 def test_a_stranger_cannot_say_so(behind_proxy: FastAPI, web_app: FastAPI) -> None:
     assert cookie(behind_proxy, STRANGER).startswith("learner=")
     assert cookie(web_app, PROXY).startswith("learner=")
+
+
+def test_behind_a_trusted_proxy_the_visitors_are_counted_and_a_stranger_cannot_choose_an_address(tmp_path: Path) -> None:
+    app = make_app(tmp_path, trusted_proxies="10.0.0.0/8", learner_quota=1)
+
+    def begins(peer: tuple[str, int], told: str) -> int:
+        client = TestClient(app, client=peer, follow_redirects=False)
+        return client.post(f"{LESSON}/visits", data={"section": "play"}, headers={"X-Forwarded-For": told}).status_code
+
+    assert [begins(PROXY, "203.0.113.7"), begins(PROXY, "203.0.113.8"), begins(PROXY, "203.0.113.7")] == [303, 303, 429]
+    assert [begins(STRANGER, "203.0.113.9"), begins(STRANGER, "203.0.113.10")] == [303, 429]
+    app.state.site.database.close()
