@@ -22,7 +22,7 @@ import structlog
 from sqlalchemy.orm import Session
 
 from app.db import Database, open_database
-from app.errors import AppError, RunCancelled, RunEnded, RunTimedOut, SettingFault, SettingsRefused, StorageRefused
+from app.errors import AppError, RunCancelled, RunEnded, RunTimedOut, StorageRefused
 from app.migrations import migrate
 from app.private_files import make_private_folder
 from app.runs import leases, results, sharing, slots, timing
@@ -68,9 +68,6 @@ def run_worker(settings: Settings, make_launcher: MakeLauncher | None = None) ->
 def _launcher_of(settings: Settings) -> MakeLauncher:
     if not settings.runs:
         raise AppError(f"Runs are switched off ({PREFIX}RUNS), so a worker has nothing to do. Switch them on to start one.")
-    if settings.launcher != "local":
-        allowed = "this version starts jobs on its own machine only: local"
-        raise SettingsRefused([SettingFault(f"{PREFIX}LAUNCHER", settings.launcher, allowed)])
     return LocalLauncher
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from app.db import Database
-from app.errors import AppError, SettingsRefused
+from app.errors import AppError
 from app.runs.queue import Cancelled, State
 from app.runs.worker import Lane, run_worker
 from app.settings import Settings
@@ -164,8 +164,6 @@ def test_a_fault_of_our_own_ends_the_worker_instead_of_being_hidden(tmp_path: Pa
 def test_a_worker_with_nothing_to_do_here_says_so() -> None:
     with pytest.raises(AppError, match="switched off"):
         run_worker(Settings(runs=False))
-    with pytest.raises(SettingsRefused, match="local"):
-        run_worker(Settings(launcher="slurm"))
 
 
 def test_a_worker_process_ends_in_good_order_on_sigterm_and_its_run_is_taken_up(
