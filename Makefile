@@ -10,13 +10,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 TORCH ?= lab
-ifeq ($(TORCH),none)
-EXTRAS :=
-RUNS := off
-else
-EXTRAS := [lab]
-RUNS := on
-endif
+EXTRAS := $(if $(filter none,$(TORCH)),,[lab])
 
 setup: $(VENV)/.ready-$(TORCH) static/vendor/.ready
 
@@ -37,7 +31,7 @@ static/vendor/.ready: app/assets.py | $(VENV)/.ready-$(TORCH)
 	@touch $@
 
 run: setup
-	@WORLDSIZE_RUNS=$(RUNS) $(BIN)/worldsize serve
+	@$(if $(filter none,$(TORCH)),WORLDSIZE_RUNS=off )$(BIN)/worldsize serve
 
 check: $(VENV)/.ready-dev static/vendor/.ready
 	$(BIN)/ruff check .
