@@ -75,8 +75,8 @@ def middleware(settings: Settings) -> list[Middleware]:
     """Outermost first. X-Forwarded headers count only when they come from a proxy that the settings name."""
     proxies = [str(network) for network in settings.trusted_proxies]
     return [
+        Middleware(RequestLog, trusted_proxies=settings.trusted_proxies),
         *([Middleware(ProxyHeadersMiddleware, trusted_hosts=proxies)] if proxies else []),
-        Middleware(RequestLog),
         Middleware(CountRequests),
         Middleware(SecurityHeaders, frame_ancestors=settings.frame_ancestors),
         Middleware(HeadAsGet),

@@ -11,6 +11,8 @@ import re
 import secrets
 import sys
 import time
+from collections.abc import Sequence
+from ipaddress import IPv4Network, IPv6Network, ip_address
 from typing import Any, TextIO
 
 import structlog
@@ -60,16 +62,20 @@ def request_id(scope: Scope) -> str:
 
 
 class RequestLog:
-    """Gives each request an id (or takes a well-formed one from a proxy), sends it back, and writes the line."""
+    """Gives each request an id, sends it back, and writes the line. A trusted proxy may bring a well-formed id of its own.
 
-    def __init__(self, app: ASGIApp) -> None:
+    The connection's own address decides, so this stands outside of what reads X-Forwarded headers.
+    """
+
+    def __init__(self, app: ASGIApp, trusted_proxies: Sequence[IPv4Network | IPv6Network] = ()) -> None:
         self.app = app
+        self.trusted_proxies = trusted_proxies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        given = Headers(scope=scope).get("x-request-id", "")
+        given = Headers(scope=scope).get("x-request-id", "") if self._is_trusted(scope) else ""
         identity = given if REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
         scope.setdefault("state", {})["request_id"] = identity
         method = scope["method"]
@@ -92,6 +98,14 @@ class RequestLog:
         finally:
             milliseconds = round((time.perf_counter() - started) * 1000, 2)
             log.info("request", method=method, route=route_of(scope), status=status, milliseconds=milliseconds, **_run(scope))
+
+
+    def _is_trusted(self, scope: Scope) -> bool:
+        try:
+            peer = ip_address((scope.get("client") or ("",))[0])
+        except ValueError:  # a socket of the file system has no address
+            return False
+        return any(peer in network for network in self.trusted_proxies)
 
 
 def _run(scope: Scope) -> dict[str, str]:

@@ -67,7 +67,5 @@ def test_an_error_nobody_foresaw_is_traced_once_with_the_id_that_the_page_shows(
     assert str(traced["request_id"]) in page.text
 
 
-def test_a_well_formed_id_of_a_proxy_is_kept_and_any_other_replaced(client: TestClient) -> None:
-    assert client.get("/healthz", headers={"x-request-id": "proxy-12345678"}).headers["x-request-id"] == "proxy-12345678"
-    for bad in ("short", "x" * 65, 'a"b,c{d}efgh', "line\\nbreak1"):
-        assert client.get("/healthz", headers={"x-request-id": bad}).headers["x-request-id"] != bad
+def test_a_stranger_cannot_choose_the_id_of_a_request(client: TestClient) -> None:
+    assert client.get("/healthz", headers={"x-request-id": "chosen-12345678"}).headers["x-request-id"] != "chosen-12345678"

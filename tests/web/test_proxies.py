@@ -35,6 +35,17 @@ def test_a_stranger_cannot_say_so(behind_proxy: FastAPI, web_app: FastAPI) -> No
     assert cookie(web_app, PROXY).startswith("learner=")
 
 
+def test_a_well_formed_request_id_of_a_trusted_proxy_is_kept_and_any_other_replaced(behind_proxy: FastAPI) -> None:
+    def returned(peer: tuple[str, int], told: str) -> str:
+        headers = {**FORWARDED, "X-Request-ID": told}
+        return TestClient(behind_proxy, client=peer).get("/healthz", headers=headers).headers["x-request-id"]
+
+    assert returned(PROXY, "proxy-12345678") == "proxy-12345678"
+    assert returned(STRANGER, "proxy-12345678") != "proxy-12345678"
+    for bad in ("short", "x" * 65, 'a"b,c{d}efgh', "line\\nbreak1"):
+        assert returned(PROXY, bad) != bad
+
+
 def test_behind_a_trusted_proxy_the_visitors_are_counted_and_a_stranger_cannot_choose_an_address(tmp_path: Path) -> None:
     app = make_app(tmp_path, trusted_proxies="10.0.0.0/8", learner_quota=1)
 
