@@ -28,6 +28,7 @@ from app.web import (
     lessons,
     metrics,
     predictions,
+    run_notes,
     runs,
     theme,
 )
@@ -41,8 +42,8 @@ from app.web.static import load_statics
 
 SMALLEST_COMPRESSED = 800  # bytes; below, gzip saves nothing
 COMPRESSION_LEVEL = 5
-ROUTERS = (course_map, lessons, figures, checkpoints, predictions, runs, ledger, learner, theme, api, api_runs, health,
-           metrics)
+ROUTERS = (course_map, lessons, figures, checkpoints, predictions, runs, run_notes, ledger, learner, theme, api, api_runs,
+           health, metrics)
 
 
 def create_app(settings: Settings, *, docs: bool = False) -> FastAPI:

@@ -179,11 +179,11 @@ def _new_row(run_id: str, learner_id: str, spec: RunSpec, settings: Settings) ->
 
 
 def _shared(session: Session, learner_id: str, run_id: str, shared: Shared) -> Asked:
-    """Note that this learner waits for the run or was shown it; whoever had withdrawn waits again."""
+    """Note that this learner waits for the run or was shown it, last of all; whoever had withdrawn waits again."""
     row = {"learner_id": learner_id, "run_id": run_id, "asked_at": datetime.now(UTC), "withdrawn": False}
     if not insert_unless_there(session, run_requests, row):
         mine = (run_requests.c.learner_id == learner_id, run_requests.c.run_id == run_id)
-        session.execute(update(run_requests).where(*mine).values(withdrawn=False))
+        session.execute(update(run_requests).where(*mine).values(withdrawn=False, asked_at=row["asked_at"]))
     return Asked(run_id, shared)
 
 

@@ -72,29 +72,57 @@ class Outline:
 
 
 @dataclass(frozen=True)
+class Note:
+    """What stands beside the button at the figure's values. `apart` says that what is shown below belongs to others.
+
+    `about` names what a reader who hears the page should be told when it is new; `shown` names what stands below.
+    """
+
+    apart: str
+    text: str
+    about: str
+    shown: str
+
+
+@dataclass(frozen=True)
+class RunNote(Context):
+    """The note alone, as the page asks for it when the figure has settled at other values."""
+
+    template: ClassVar[str] = "fragments/_run_note.html"
+    note: Note
+    place: str
+    said: str
+
+
+@dataclass(frozen=True)
 class Button:
-    """What starts a run. `include` is the form whose live values go along; `values` are those of the page, without a script."""
+    """What starts a run; `values` are those of the page, without a script. `note_address` tells the note at other values."""
 
     experiment: str
     action: str
-    include: str
     values: tuple[tuple[str, str], ...]
-    note: str
+    note: Note
+    note_address: str
 
 
 @dataclass(frozen=True)
 class Failure:
     """Why there is no result, in words; `log` holds the last lines that were written."""
 
+    run_id: str
     heading: str
+    setting: str
     message: str
     log: str
+    phases: tuple[Phase, ...]
+    command: str
 
 
 @dataclass(frozen=True)
 class Measured:
     """A run of one's own that has ended well, and the ways to take it away."""
 
+    run_id: str
     headline: Markup
     setting: str
     age: str
@@ -119,6 +147,7 @@ class RunPlace(Context):
     place: str
     run_id: str  # "" where nothing has been run
     of: str  # the experiment as addresses name it; "" for a run that belongs to none
+    figure_form: str  # selects the form whose live values go along with every request; "" where there is none
     button: Button | None
     refusal: str
     remark: str
@@ -127,9 +156,7 @@ class RunPlace(Context):
     cancellable: bool
     measured: Measured | None
     failure: Failure | None
-    failed_phases: tuple[Phase, ...]
     recorded: Recorded | None
-    again: bool
     permalink: bool  # whether this is the run's own page, which needs no link to itself
     fresh: bool  # a measurement has just arrived: fills grow
     focus: bool  # swapped in after a press: the place takes the focus

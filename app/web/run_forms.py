@@ -49,7 +49,12 @@ class Place:
 
     def taught(self, run: spec.Experiment) -> spec.Experiment | None:
         """The strategy of the lesson that a run carried out, at whatever values its figure stood."""
-        return next((one for one in self.experiment.strategies if _kind(one) == _kind(run)), None)
+        return next((one for one in self.experiment.strategies if same_kind(one, run)), None)
+
+
+def same_kind(one: spec.Experiment, other: spec.Experiment) -> bool:
+    """Whether both are the same strategy of a lesson, at whatever values."""
+    return _kind(one) == _kind(other)
 
 
 def _kind(experiment: spec.Experiment) -> tuple[str, dict[str, spec.OptionValue]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
@@ -32,13 +32,15 @@ PLAIN_PLACE = "run"
 
 @dataclass(frozen=True)
 class Seen:
-    """A run at one moment. `mine`: this visitor waits for it, so it may be taken back."""
+    """A run at one moment. `mine`: this visitor waits for it, so it may be taken back. `before`: where it ended without a
+    result, the visitor's last run of the same place that has one."""
 
     run: Run
     position: int
     away_since: datetime | None
     mine: bool
     now: datetime
+    before: Run | None = None
 
 
 def see(session: Session, run: Run, who: Visitor) -> Seen:
@@ -54,10 +56,10 @@ def see(session: Session, run: Run, who: Visitor) -> Seen:
     )
 
 
-def look(site: Site, run_id: str, who: Visitor) -> Seen:
-    """Raises RunNotFound."""
+def look(site: Site, run_id: str, who: Visitor, place: Place | None = None) -> Seen:
+    """For its `place` in a lesson together with what stood there before. Raises RunNotFound."""
     with site.database.reading() as session:
-        return see(session, queue.get(session, run_id), who)
+        return _with_before(session, see(session, queue.get(session, run_id), who), who, place)
 
 
 def latest_at(site: Site, who: Visitor, place: Place) -> Seen | None:
@@ -66,7 +68,13 @@ def latest_at(site: Site, who: Visitor, place: Place) -> Seen | None:
         return None
     with site.database.reading() as session:
         run = own.latest_that(session, who.id, place.is_at)
-        return None if run is None else see(session, run, who)
+        return None if run is None else _with_before(session, see(session, run, who), who, place)
+
+
+def _with_before(session: Session, seen: Seen, who: Visitor, place: Place | None) -> Seen:
+    if place is None or not who.known or not seen.run.state.is_final or seen.run.results:
+        return seen
+    return replace(seen, before=own.latest_that(session, who.id, place.is_at, measured=True))
 
 
 def element(place: Place | None) -> str:
@@ -82,12 +90,13 @@ def titles(run: Run, place: Place | None) -> list[str]:
     return [among.title_of(one) for one in run.spec.experiments]
 
 
-def status_view(seen: Seen, place: Place | None, said: str | None = None) -> views.Status:
-    """A run under way. `said` names the moment that was told last; None where nothing is told, because the page says it."""
+def status_view(seen: Seen, place: Place | None, said: str | None = None, *, alone: bool = False) -> views.Status:
+    """A run under way. `said` names the moment that was told last; None where nothing is told, because the page says it.
+    `alone` is its own page, which has no button."""
     run = seen.run
     moment = _moment(seen)
     sentence = _sentence(seen, titles(run, place))
-    query = {"said": moment} | ({} if place is None else {"of": place.key})
+    query = {"said": moment} | ({} if place is None else {"of": place.key}) | ({"alone": "true"} if alone else {})
     far_back = min(SLOWEST_POLL_MILLISECONDS, POLL_MILLISECONDS * max(1, seen.position))
     elapsed = words.seconds(max(0.0, (seen.now - run.asked_at).total_seconds()))
     return views.Status(
@@ -138,14 +147,15 @@ def place_view(seen: Seen | None, place: Place | None, who: Visitor, how: Settin
     """The place of a run, whatever has come of it."""
     run = None if seen is None else seen.run
     alive = run is not None and not run.state.is_final
-    status = status_view(seen, place, how.said) if seen is not None and alive else None
-    measured = _measured(seen, place, who, how) if seen is not None and run is not None and run.results else None
-    failed = run if run is not None and run.state.is_final and not run.results else None
-    failure = None if failed is None else _failure(failed)
+    status = status_view(seen, place, how.said, alone=how.permalink) if seen is not None and alive else None
+    with_result = None if seen is None or run is None else run if run.results else seen.before
+    measured = _measured(with_result, seen, place, who, how) if seen is not None and with_result is not None else None
+    failure = _failure(run, how) if run is not None and run.state.is_final and not run.results else None
     return views.RunPlace(
         place=element(place),
         run_id="" if run is None else run.id,
         of="" if place is None else place.key,
+        figure_form="" if how.permalink else _figure_form(place),
         button=None if alive else how.button,
         refusal=how.refusal,
         remark=_joined(seen, who) if seen is not None and alive else how.remark,
@@ -154,14 +164,17 @@ def place_view(seen: Seen | None, place: Place | None, who: Visitor, how: Settin
         cancellable=seen is not None and seen.mine and not seen.run.cancel_requested,
         measured=measured,
         failure=failure,
-        failed_phases=() if failed is None else words.phases_of_ended(failed),
         recorded=how.recorded if measured is None and not alive else None,
-        again=run is not None and not alive,
         permalink=how.permalink,
-        fresh=how.fresh and measured is not None,
+        fresh=how.fresh and measured is not None and failure is None,
         focus=how.focus,
         said="" if how.said is None else how.remark or (status.said if status else _ending(measured, failure)),
     )
+
+
+def _figure_form(place: Place | None) -> str:
+    figure = None if place is None else place.experiment.figure
+    return "" if figure is None else f"#{figure}-form"
 
 
 def _ending(measured: views.Measured | None, failure: views.Failure | None) -> str:
@@ -199,8 +212,7 @@ def _outline(size: int, experiment: spec.Experiment, title: str) -> views.Outlin
     return views.Outline(title, "" if axis == "none" else axis, f"{amount} predicted", ranks)
 
 
-def _measured(seen: Seen, place: Place | None, who: Visitor, how: Setting) -> views.Measured:
-    run = seen.run
+def _measured(run: Run, seen: Seen, place: Place | None, who: Visitor, how: Setting) -> views.Measured:
     assert run.ended_at is not None
     names = titles(run, place)
     strategies = tuple(result_view(report, title) for report, title in zip(run.results, names, strict=True))
@@ -209,6 +221,7 @@ def _measured(seen: Seen, place: Place | None, who: Visitor, how: Setting) -> vi
     left_out = tuple(_left_out(title_of(one), one, faults) for one, faults in missing)
     whose = "" if run.asked_by == who.id or how.permalink else ", for somebody else who asked for the same"
     return views.Measured(
+        run_id=run.id,
         headline=_headline(run.results, names),
         setting="" if how.permalink else words.setting(run.spec),  # its own page has it as the headline
         age=f"Measured on this server {words.age(run.ended_at, seen.now)}{whose}.",
@@ -256,10 +269,17 @@ def _left_out(title: str, experiment: spec.Experiment, faults: Sequence[spec.Fau
     return views.LeftOut(title, "" if axis == "none" else axis, "; ".join(fault.allowed for fault in faults))
 
 
-def _failure(run: Run) -> views.Failure:
+def _failure(run: Run, how: Setting) -> views.Failure:
     failure = run.failure
-    message = "" if failure is None else failure.message
-    return views.Failure(words.failure_heading(run), message, "" if failure is None else failure.log_tail)
+    return views.Failure(
+        run_id=run.id,
+        heading=words.failure_heading(run),
+        setting="" if how.permalink else words.setting(run.spec),
+        message="" if failure is None else failure.message,
+        log="" if failure is None else failure.log_tail,
+        phases=words.phases_of_ended(run),
+        command="" if run.state is queue.State.CANCELLED else take_away.command(run.spec),
+    )
 
 
 def facts(run: Run) -> tuple[views.Fact, ...]:

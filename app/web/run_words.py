@@ -20,6 +20,11 @@ def numeral(number: int) -> str:
     return NUMERALS[number] if number < len(NUMERALS) else f"{number:,}"
 
 
+def listed(parts: Sequence[str]) -> str:
+    """'a, b and c'."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
 def seconds(value: float) -> str:
     """0.4 s; from ten seconds on without a fraction."""
     return f"{value:.1f} s" if value < 10 else f"{value:.0f} s"

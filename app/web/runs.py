@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 from urllib.parse import urlencode
 
@@ -12,20 +13,21 @@ from starlette.responses import RedirectResponse, Response
 from app.errors import BadInput, NotNow, RunRejected
 from app.learners.quotas import Allowance
 from app.learners.store import get_or_create_learner
-from app.runs import queue, take_away
+from app.runs import own, queue, take_away
 from app.web import contexts, run_contexts
 from app.web.deps import AllowanceDep, Site, SiteDep, Visitor, VisitorDep, remember
 from app.web.error_pages import OTHER_LEARNER, answer
 from app.web.lesson_page import show_lesson
 from app.web.logs import log
 from app.web.render import fragment, is_htmx, render
-from app.web.run_forms import OWN_KEYS, Pairs, Place, find_place, lesson_address, strategies_of, wanted
+from app.web.run_forms import OWN_KEYS, Pairs, Place, find_place, lesson_address, page_values, strategies_of, wanted
 from app.web.run_places import button_of
 from app.web.run_views import (
     Seen,
     Setting,
     element,
     facts,
+    latest_at,
     look,
     place_view,
     recorded_view,
@@ -39,6 +41,7 @@ router = APIRouter()
 PRIVATE = {"Cache-Control": "no-store", "X-Robots-Tag": "noindex"}
 TWO_SHAPES = {**PRIVATE, "Vary": "HX-Request"}
 LONGEST = 120  # letters of a name in a query
+FORGOTTEN = "That run is out of this lesson. Its own address still leads to it."
 GOES_ON = "Others wait for the same run, so it goes on for them. You need not do anything."
 Of = Annotated[str, Query(max_length=LONGEST)]
 
@@ -49,10 +52,12 @@ async def form_pairs(request: Request) -> list[tuple[str, str]]:
     return [(key, value) for key, value in form.multi_items() if isinstance(value, str)]
 
 
+FormPairs = Annotated[list[tuple[str, str]], Depends(form_pairs)]
+
+
 @router.post("/runs")
 def start_run(
-    request: Request, site: SiteDep, who: VisitorDep, allowance: AllowanceDep,
-    pairs: Annotated[list[tuple[str, str]], Depends(form_pairs)],
+    request: Request, site: SiteDep, who: VisitorDep, allowance: AllowanceDep, pairs: FormPairs
 ) -> Response:
     """303 to the run's page, or for htmx its place in the page. What may not start is said beside the button."""
     given = dict(pairs)
@@ -65,8 +70,8 @@ def start_run(
     if not is_htmx(request):
         return remember(request, RedirectResponse(_page_address(asked.run_id, place), 303, headers=PRIVATE), who)
     known = who.stored()
-    how = Setting(button=button_of(site, place), recorded=_recorded(place), said="", focus=True)
-    return remember(request, _placed(request, look(site, asked.run_id, known), place, known, how), who)
+    seen = look(site, asked.run_id, known, place)
+    return remember(request, _placed(request, site, seen, place, known, pairs, Setting(said="", focus=True)), who)
 
 
 def _ask(site: Site, who: Visitor, allowance: Allowance, place: Place | None, pairs: Pairs) -> queue.Asked:
@@ -136,20 +141,22 @@ def run_page(request: Request, site: SiteDep, who: VisitorDep, run_id: str, of: 
 
 @router.get("/runs/{run_id}/status")
 def run_status(
-    request: Request, site: SiteDep, who: VisitorDep, run_id: str, of: Of = "", said: Of = ""
+    request: Request, site: SiteDep, who: VisitorDep, run_id: str, of: Of = "", said: Of = "", alone: bool = False
 ) -> Response:
-    """The moving part while a run goes on; once it has ended, its whole place with the result."""
+    """The moving part while a run goes on; once it has ended, its whole place with the result. `alone`: on its own page."""
     place = find_place(site.course, of) if of else None
-    seen = look(site, run_id, who)
+    seen = look(site, run_id, who, None if alone else place)
     if not seen.run.state.is_final:
-        return render(request, run_contexts.RunStatus(status_view(seen, place, said)), headers=PRIVATE)
-    how = Setting(button=button_of(site, place), recorded=_recorded(place), said=said, fresh=True, permalink=place is None)
+        return render(request, run_contexts.RunStatus(status_view(seen, place, said, alone=alone)), headers=PRIVATE)
+    how = Setting(said=said, fresh=True, permalink=alone or place is None)
     target = {"HX-Retarget": f"#{element(place)}", "HX-Reswap": "outerHTML"}
-    return _placed(request, seen, place, who, how, target)
+    return _placed(request, site, seen, place, who, request.query_params.multi_items(), how, target)
 
 
 @router.post("/runs/{run_id}/cancel")
-def cancel_run(request: Request, site: SiteDep, who: VisitorDep, run_id: str, of: Of = "") -> Response:
+def cancel_run(
+    request: Request, site: SiteDep, who: VisitorDep, pairs: FormPairs, run_id: str, of: Of = "", alone: bool = False
+) -> Response:
     """Takes a request back. A run that others wait for as well goes on without this learner."""
     place = find_place(site.course, of) if of else None
     with site.database.writing() as session:
@@ -159,10 +166,23 @@ def cancel_run(request: Request, site: SiteDep, who: VisitorDep, run_id: str, of
     log.info("run cancelled", run=run_id, outcome=cancelled.value)
     if not is_htmx(request):
         return RedirectResponse(_page_address(run_id, place), 303, headers=PRIVATE)
-    remark = GOES_ON if cancelled is queue.Cancelled.SHARED else ""
-    how = Setting(button=button_of(site, place), recorded=_recorded(place), remark=remark, said="", focus=True)
-    seen = None if remark else look(site, run_id, who)
-    return _placed(request, seen, place, who, how)
+    how = Setting(said="", focus=True, permalink=alone or place is None)
+    if cancelled is queue.Cancelled.SHARED and not how.permalink:
+        return _without(request, site, place, who, pairs, replace(how, remark=GOES_ON))
+    how = replace(how, remark=GOES_ON if cancelled is queue.Cancelled.SHARED else "")
+    return _placed(request, site, look(site, run_id, who, None if alone else place), place, who, pairs, how)
+
+
+@router.post("/runs/{run_id}/forget")
+def forget_run(request: Request, site: SiteDep, who: VisitorDep, pairs: FormPairs, run_id: str, of: Of) -> Response:
+    """Takes a run that ended without a result out of its lesson. Its own page stays."""
+    place = find_place(site.course, of)
+    with site.database.writing() as session:
+        run, _ = own.spec_of(session, run_id)
+        own.forget(session, who.id, run_id)
+    if not is_htmx(request):
+        return RedirectResponse(lesson_address(place, run), 303, headers=PRIVATE)
+    return _without(request, site, place, who, pairs, Setting(said="", focus=True, remark=FORGOTTEN))
 
 
 @router.get("/runs/{run_id}/script")
@@ -185,15 +205,21 @@ def _download(text: str, kind: str, name: str) -> Response:
     return Response(text, media_type=kind, headers={**PRIVATE, "Content-Disposition": f'attachment; filename="{name}"'})
 
 
+def _without(request: Request, site: Site, place: Place | None, who: Visitor, pairs: Pairs, how: Setting) -> Response:
+    """A place after its run has left it: what stood there before comes back."""
+    seen = None if place is None else latest_at(site, who, place)
+    return _placed(request, site, seen, place, who, pairs, how)
+
+
 def _placed(
-    request: Request, seen: Seen | None, place: Place | None, who: Visitor, how: Setting, headers: dict[str, str] | None = None
+    request: Request, site: Site, seen: Seen | None, place: Place | None, who: Visitor, pairs: Pairs, how: Setting,
+    headers: dict[str, str] | None = None,
 ) -> Response:
-    view = place_view(seen, place, who, how)
-    return render(request, view, headers={**TWO_SHAPES, **(headers or {})})
-
-
-def _recorded(place: Place | None) -> run_contexts.Recorded | None:
-    return None if place is None else recorded_view(place.experiment)
+    """A place alone, with its button at the values that the figure had when the request was sent."""
+    if place is not None and not how.permalink:
+        button = button_of(site, place, seen, page_values(place, pairs))
+        how = replace(how, button=button, recorded=recorded_view(place.experiment))
+    return render(request, place_view(seen, place, who, how), headers={**TWO_SHAPES, **(headers or {})})
 
 
 def _page_address(run_id: str, place: Place | None) -> str:

@@ -13,6 +13,7 @@ EXAMPLES = {
     "slug": "split-three-ways",
     "question_id": "eight-gpus",
     "prediction_id": "most-traffic",
+    "experiment_id": "three-cuts",
     "name": "volume",
     "strategy": "data_parallel",
     "run_id": "no-such-run",

@@ -188,7 +188,7 @@ def test_the_last_poll_brings_the_result_with_its_animation_and_no_trigger(app: 
     html = response.text
     assert (response.headers["hx-retarget"], response.headers["hx-reswap"]) == ("#run-three-cuts", "outerHTML")
     assert 'class="own fresh"' in html
-    assert "hx-trigger" not in html
+    assert "load delay" not in html
     assert "All three send what was predicted for this backend, to the byte." in html
     assert "Measured. Data parallel: equal, 768 B." in html
     assert html.count('class="verdict"') == 3
