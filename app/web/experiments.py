@@ -24,7 +24,7 @@ def command(world_size: int, run: spec.Experiment) -> str:
     numbers = [f"-P {world_size}", f"-L {run.L}", f"-H {run.H}", f"-T {run.T}"]
     if spec.STRATEGY_SPECS[run.strategy].uses_micro_batches:
         numbers.append(f"-m {run.m}")
-    options = [f"--{name} {value}" for name, value in run.options.items()]
+    options = [f"{spec.flag(name)} {value}" for name, value in run.options.items()]
     return " ".join(["worldsize measure", run.strategy, *numbers, *options])
 
 

@@ -14,6 +14,7 @@ from kernels.spec.arguments import (
     add_experiment_arguments,
     experiment_arguments,
     experiment_from_arguments,
+    flag,
 )
 from kernels.spec.experiment import (
     BYTES_PER_ELEMENT,
@@ -90,6 +91,7 @@ __all__ = [
     "experiment_arguments",
     "experiment_faults",
     "experiment_from_arguments",
+    "flag",
     "installation_faults",
     "is_installed",
     "pipeline_stages",

@@ -15,9 +15,17 @@ def add_experiment_arguments(parser: argparse.ArgumentParser) -> None:
     options = {option.name: option for strategy in STRATEGY_SPECS.values() for option in strategy.options}
     for option in options.values():
         if isinstance(option, Range):
-            parser.add_argument(f"--{option.name}", type=int, metavar="N", help=option.meaning)
+            parser.add_argument(flag(option.name), type=int, metavar="N", help=option.meaning)
         else:
-            parser.add_argument(f"--{option.name}", metavar="{" + ",".join(option.values) + "}", help=option.meaning)
+            parser.add_argument(flag(option.name), metavar="{" + ",".join(option.values) + "}", help=option.meaning)
+        if flag(option.name) != (as_in_json := f"--{option.name}"):  # understood as well, and not shown
+            parser.add_argument(as_in_json, type=int if isinstance(option, Range) else str, dest=option.name,
+                                default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+
+
+def flag(name: str) -> str:
+    """How an option is spelled in a shell: --bucket-bytes for bucket_bytes."""
+    return f"--{name.replace('_', '-')}"
 
 
 def experiment_from_arguments(strategy: str, given: argparse.Namespace) -> Experiment:
@@ -33,5 +41,5 @@ def experiment_arguments(world_size: int, experiment: Experiment) -> list[str]:
     for name in ("L", "H", "T", "m"):
         words += [f"-{name}", str(getattr(experiment, name))]
     for name, value in experiment.options.items():
-        words += [f"--{name}", str(value)]
+        words += [flag(name), str(value)]
     return words

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import re
 
 import pytest
 from hypothesis import given
@@ -153,3 +154,13 @@ def test_typed_arguments_give_the_experiment_back(experiment: Experiment) -> Non
     given_arguments = parser.parse_args(experiment_arguments(4, experiment))
     assert given_arguments.P == 4
     assert experiment_from_arguments(experiment.strategy, given_arguments) == experiment
+
+
+def test_arguments_are_spelled_with_dashes_and_understood_as_in_json_too() -> None:
+    parser = argparse.ArgumentParser()
+    add_experiment_arguments(parser)
+    dashes = experiment_arguments(4, Experiment("ddp", options={"bucket_bytes": 64, "sync_when": "every_micro_step"}))
+    assert dashes[-4:] == ["--bucket-bytes", "64", "--sync-when", "every_micro_step"]
+    underscores = [word.replace("bucket-bytes", "bucket_bytes").replace("sync-when", "sync_when") for word in dashes]
+    assert parser.parse_args(underscores) == parser.parse_args(dashes)
+    assert not re.search("--[a-z]+_", parser.format_help())

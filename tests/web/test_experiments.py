@@ -121,6 +121,7 @@ def test_the_wire_is_payload_and_protocol() -> None:
     (spec.Experiment("data_parallel"), "worldsize measure data_parallel -P 4 -L 2 -H 4 -T 1"),
     (spec.Experiment("pipeline_gpipe", m=3), "worldsize measure pipeline_gpipe -P 4 -L 2 -H 4 -T 1 -m 3"),
     (spec.Experiment("ddp", options={"accumulation": 2}), "worldsize measure ddp -P 4 -L 2 -H 4 -T 1 --accumulation 2"),
+    (spec.Experiment("ddp", options={"bucket_bytes": 64}), "worldsize measure ddp -P 4 -L 2 -H 4 -T 1 --bucket-bytes 64"),
 ])
 def test_the_command_repeats_the_measurement(run: spec.Experiment, expected: str) -> None:
     assert command(4, run) == expected
