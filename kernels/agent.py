@@ -17,6 +17,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
@@ -37,6 +38,7 @@ SHUTDOWN_SECONDS = 1
 MONITOR_SECONDS = 0.02
 RANK_NICENESS = 10
 ERROR_LETTERS = 400
+ERROR_BYTES = select.PIPE_BUF - 100  # as JSON, where a letter may take 12 bytes; what else is in the line takes some 50
 LOG_LINES = 30
 DUMP_SIGNAL = signal.SIGUSR1  # a rank that gets it writes the stack of every thread to its log, whatever it is doing
 SIGNALS = (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
@@ -71,7 +73,7 @@ class Launch:
 
 
 class _Telling:
-    """Tells the host about an exception that passes, and writes it to the log; it passes all the same."""
+    """Tells the host about an exception that passes, and writes it to the log if there is room; it passes all the same."""
 
     def __init__(self, launch: Launch, rank: int | None) -> None:
         self._launch = launch
@@ -83,25 +85,36 @@ class _Telling:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if error is None or isinstance(error, (ChildFailedError, SignalException)):
             return
-        traceback.print_exception(kind, error, trace)
-        sys.stderr.flush()
         words = "".join(traceback.format_exception_only(kind, error)).strip()
-        self._launch.tell("raised", rank=self._rank, error=words[:ERROR_LETTERS])
+        self._launch.tell("raised", rank=self._rank, error=shortened(words[:ERROR_LETTERS], ERROR_BYTES))
+        with suppress(OSError):  # a full disk is what it may be about
+            traceback.print_exception(kind, error, trace)
+            sys.stderr.flush()
+
+
+def shortened(words: str, most_bytes: int) -> str:
+    """As much of the beginning as fits into `most_bytes` of JSON."""
+    while len(json.dumps(words)) > most_bytes:
+        words = words[:len(words) * 9 // 10]
+    return words
 
 
 def run_agent(launch: Launch, host_pid: int) -> NoReturn:
     """The life of a freshly forked agent. It ends here, whatever happens: the host's own code must not go on in it."""
+    code = 1
     try:
-        _settle(launch.agent_log, host_pid)
-        os.setsid()
         with _Telling(launch, rank=None):
+            _settle(launch.agent_log, host_pid)
+            os.setsid()
             _launch_ranks(launch)
+        code = 0
     except ChildFailedError as failed:
         for failure in failed.failures.values():
             launch.tell("named", pid=failure.pid, code=failure.exitcode)
     finally:
-        sys.stderr.flush()
-        os._exit(0)
+        with suppress(OSError):
+            sys.stderr.flush()
+        os._exit(code)
 
 
 def _settle(log: Path, parent_pid: int) -> None:
@@ -186,16 +199,16 @@ def run_rank(launch: Launch, agent_pid: int, all_forked: Barrier) -> None:
     last rank hung in the constructor of its store, the others waited for it until they timed out.
     """
     rank = int(os.environ["RANK"])
-    _settle(launch.rank_log(rank), agent_pid)
-    os.nice(RANK_NICENESS)
-    faulthandler.register(DUMP_SIGNAL, file=sys.stderr, all_threads=True)
-    launch.tell("rank", rank=rank, pid=os.getpid(), started=processes.start_ticks(os.getpid()))
-    all_forked.wait(JOIN_SECONDS)
 
     def tell_phase(event: dict[str, Any]) -> None:
         launch.tell(**{"event": "phase", "rank": rank, **event})
 
     with _Telling(launch, rank):
+        _settle(launch.rank_log(rank), agent_pid)
+        os.nice(RANK_NICENESS)
+        faulthandler.register(DUMP_SIGNAL, file=sys.stderr, all_threads=True)
+        launch.tell("rank", rank=rank, pid=os.getpid(), started=processes.start_ticks(os.getpid()))
+        all_forked.wait(JOIN_SECONDS)
         report = launch.entry(launch.spec, tell_phase)
         if report is not None:
             launch.report_path.write_text(json.dumps(to_json(report)))

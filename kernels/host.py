@@ -108,8 +108,11 @@ class Host:
         try:
             self._waiting.append((run_id, spec_from_json(spec)))
         except (TypeError, KeyError) as error:
-            facts = {"rank": None, "exit": "refused", "error": f"not a run spec: {error}", "phase": "starting", "log_tail": ""}
-            self._say({"run": run_id, "event": "failed", **facts})
+            self._say_not_started(run_id, f"not a run spec: {error}")
+
+    def _say_not_started(self, run_id: str, error: str) -> None:
+        facts = {"rank": None, "exit": "refused", "error": error, "phase": "starting", "log_tail": ""}
+        self._say({"run": run_id, "event": "failed", **facts})
 
     def _cancel(self, run_id: str) -> None:
         if self._run is not None and self._run.run_id == run_id:
@@ -128,13 +131,19 @@ class Host:
                 os.close(run.pipe)
                 self._say({"run": run.run_id, **run.outcome})
                 self._run = None
-        if self._run is None and self._waiting and not self._ending:
+        while self._run is None and self._waiting and not self._ending:
             self._start(*self._waiting.popleft())
 
     def _start(self, run_id: str, spec: RunSpec) -> None:
         self._runs_started += 1
         run = self._make_run(run_id, spec, self._scratch / f"run-{self._runs_started}-{os.getpid()}")
-        self._say({"run": run_id, **run.start(self._let_go)})
+        try:
+            started = run.start(self._let_go)
+        except OSError as error:  # no room for its folder, or no memory for its agent: others may still run
+            shutil.rmtree(run.folder, ignore_errors=True)
+            self._say_not_started(run_id, f"nothing could be started: {error}")
+            return
+        self._say({"run": run_id, **started})
         self._selector.register(run.pipe, selectors.EVENT_READ, self._read_run)
         self._run = run
 

@@ -68,16 +68,27 @@ class WatchedRun:
     _steps: list[tuple[float, Callable[[], None]]] = field(default_factory=list)
 
     def start(self, in_child: Callable[[], None]) -> Fact:
-        """Fork the agent; `in_child` lets go there of what belongs to the host. Returns the event that says so."""
+        """Fork the agent; `in_child` lets go there of what belongs to the host. Returns the event that says so.
+
+        Raises OSError where there is no room for a folder or no memory for a process.
+        """
         self.folder.mkdir(mode=0o700)
         host_pid = os.getpid()
         self.pipe, written = os.pipe()
         self._deadline = time.monotonic() + self.spec.time_limit_seconds
-        self.agent_pid = os.fork()
-        if self.agent_pid == 0:
+        try:
+            self.agent_pid = os.fork()
+        except OSError:
             os.close(self.pipe)
-            in_child()
-            run_agent(Launch(self.spec, self.folder, written, self.entry), host_pid)
+            os.close(written)
+            raise
+        if self.agent_pid == 0:
+            try:
+                os.close(self.pipe)
+                in_child()
+                run_agent(Launch(self.spec, self.folder, written, self.entry), host_pid)
+            finally:
+                os._exit(1)
         os.close(written)
         os.set_blocking(self.pipe, False)
         return {"event": "started", "pid": self.agent_pid, "started": processes.start_ticks(self.agent_pid)}
@@ -198,7 +209,8 @@ class WatchedRun:
 
     def _failure_facts(self) -> Fact:
         failure = self._root_cause()
-        phase = "starting" if failure.rank is None else self._ranks[failure.rank].phase
+        rank = None if failure.rank is None else self._ranks.get(failure.rank)  # None: failed before it was there
+        phase = "starting" if rank is None else rank.phase
         log = self.folder / ("agent.log" if failure.rank is None else f"rank-{failure.rank}.log")
         return {"rank": failure.rank, "exit": failure.exit, "error": failure.error, "phase": phase, "log_tail": last_lines(log)}
 

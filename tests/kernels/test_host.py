@@ -127,6 +127,18 @@ def test_a_spec_that_cannot_be_read_is_refused_and_the_host_lives_on(talk: Talk)
     assert talk.until(*LAST)[-1]["event"] == "report"
 
 
+def test_a_run_without_room_for_its_folder_is_told_so_and_the_next_one_runs(tmp_path: Path) -> None:
+    host = Talk(tmp_path / "scratch")
+    (host.scratch / f"run-1-{host.process.pid}").touch()  # where its folder should be
+    host.ask("first", Experiment("single"), world_size=1)
+    host.ask("second", Experiment("single"), world_size=1)
+    refused, done = host.until(*LAST)[-1], host.until(*LAST)[-1]
+    assert (refused["event"], done["event"]) == ("failed", "report")
+    assert "nothing could be started" in refused["error"]
+    assert "File exists" in refused["error"]
+    assert host.close() == 0
+
+
 @pytest.mark.parametrize("how", ["end of input", "SIGTERM"])
 def test_a_host_that_ends_takes_its_run_and_its_folder_with_it(tmp_path: Path, how: str) -> None:
     host = Talk(tmp_path / "scratch")
