@@ -79,11 +79,14 @@ def _has_proc() -> bool:
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields of /proc/<pid>/stat after the name, from `state` (field 3) on; empty if there is no such process."""
+    """The fields of /proc/<pid>/stat after the name, from `state` (field 3) on; empty if there is no such process.
+
+    Empty, too, for somebody else's process where /proc is mounted with hidepid: no child of ours is among those.
+    """
     # The name is in parentheses and may hold spaces and parentheses of its own.
     try:
         return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
         return []
 
 

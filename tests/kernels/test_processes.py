@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -44,6 +45,22 @@ def test_a_process_is_known_by_pid_and_start() -> None:
         sleeper.kill()
     assert processes.start_ticks(sleeper.pid) is None
     assert processes.state(sleeper.pid) == "gone"
+
+
+def test_other_peoples_processes_that_must_not_be_looked_at_are_no_children(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where /proc is mounted with hidepid=1: they are listed, and reading them is refused."""
+    read_text = Path.read_text
+
+    def read_own(path: Path, *args: str, **kwargs: str) -> str:
+        if path == Path("/proc/1/stat"):
+            raise PermissionError(1, "Operation not permitted", str(path))
+        return read_text(path, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "read_text", read_own)
+    with subprocess.Popen(["sleep", "1000"]) as sleeper:
+        assert sleeper.pid in processes.children(os.getpid())
+        sleeper.kill()
+    assert processes.start_ticks(1) is None
 
 
 def test_a_stopped_process_is_seen_to_be_stopped() -> None:
