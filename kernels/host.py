@@ -201,7 +201,9 @@ def import_late(spec: RunSpec) -> None:
 
     known = len(sys.modules)
     for strategy in {one.strategy for one in spec.experiments} & strategies.LATE_IMPORTS.keys():
-        with suppress(ImportError):
+        # A broken installation may raise anything, and the host must not go with it: Apex and Transformer Engine, built for
+        # another torch, are known to raise RuntimeError, AttributeError and OSError.
+        with suppress(Exception):
             strategies.LATE_IMPORTS[strategy]()
     if len(sys.modules) > known:
         gc.collect()

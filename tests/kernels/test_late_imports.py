@@ -36,12 +36,15 @@ def test_ranks_are_forked_with_the_library_only_once_a_run_needs_it(telling: Loc
     assert len(list(Path(f"/proc/{telling.host_pid}/task").iterdir())) == 1, "a fork needs a host with one thread"
 
 
-def test_a_library_that_cannot_be_imported_is_left_to_the_rank_that_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [ImportError("no such library"), RuntimeError("built for another torch"),
+                                   AttributeError("no attribute"), OSError("libcudart.so: no such file")])
+def test_a_library_that_cannot_be_imported_is_left_to_the_rank_that_needs_it(
+        monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     asked = []
 
     def broken() -> None:
         asked.append("megatron_core")
-        raise ImportError("no such library")
+        raise error
 
     monkeypatch.setitem(strategies.LATE_IMPORTS, "megatron_core", broken)
     host.import_late(RunSpec(2, (SINGLE,)))
