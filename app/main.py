@@ -38,9 +38,8 @@ from app.web.logs import RequestLog
 from app.web.metrics import CountRequests
 from app.web.render import make_environment
 from app.web.security import AddressLimit, BodyLimit, HeadAsGet, SameOrigin, SecurityHeaders
-from app.web.static import load_statics
+from app.web.static import SMALLEST_COMPRESSED, load_statics
 
-SMALLEST_COMPRESSED = 800  # bytes; below, gzip saves nothing
 COMPRESSION_LEVEL = 5
 ROUTERS = (course_map, lessons, figures, checkpoints, predictions, runs, run_notes, ledger, learner, theme, api, api_runs,
            health, metrics)

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
+from starlette.responses import Response
 
 from app.errors import BadInput
 from app.runs.results import predicted, result_json
@@ -14,6 +15,7 @@ from kernels import spec
 
 router = APIRouter(prefix="/api")
 MOST_GPUS = 4096  # a prediction needs no machine, so it goes further than a run
+KEEP_FIVE_MINUTES = "public, max-age=300"  # the same question has the same answer until the next release
 NUMBERS = ("P", "L", "H", "T", "m")
 
 
@@ -24,6 +26,7 @@ def _number(limit: spec.Range, maximum: int | None = None) -> Any:
 @router.get("/predict/{strategy}", responses={422: {"description": "a field that cannot be used, with what is allowed"}})
 def predict_strategy(
     request: Request,
+    response: Response,
     strategy: Annotated[str, Path(description=f"one of {', '.join(spec.STRATEGY_SPECS)}")],
     P: Annotated[int, _number(spec.P, MOST_GPUS)] = spec.P.default,
     L: Annotated[int, _number(spec.L)] = spec.L.default,
@@ -34,6 +37,7 @@ def predict_strategy(
 ) -> dict[str, Any]:
     """What one training step sends. Further keys of the query are options of the strategy."""
     options = _options(request, strategy)
+    response.headers["Cache-Control"] = KEEP_FIVE_MINUTES
     try:
         return result_json(predicted(P, spec.Experiment(strategy, L, H, T, m, options), backend))
     except ValueError as refused:

@@ -23,6 +23,7 @@ STATIC_DIR = Path(__file__).resolve().parent.parent.parent / "static"
 STYLE_ADDRESS = re.compile(r'url\("(?P<path>[^":#]+)"\)')
 KINDS = {".css", ".js", ".svg", ".woff2", ".txt"}
 COMPRESSED = {"text/css", "text/javascript", "image/svg+xml", "text/plain"}
+SMALLEST_COMPRESSED = 800  # bytes; below, gzip saves nothing
 KEEP_A_YEAR = "public, max-age=31536000, immutable"
 ASK_EVERY_TIME = "no-cache"
 mimetypes.add_type("font/woff2", ".woff2")
@@ -67,14 +68,13 @@ class Statics:
         etag = f'"{file.version}"'
         current = request.query_params.get("v") == file.version
         headers = {"ETag": etag, "Cache-Control": KEEP_A_YEAR if current else ASK_EVERY_TIME}
-        if file.gzipped is not None:
-            headers["Vary"] = "Accept-Encoding"
+        varying = headers if file.gzipped is None else {**headers, "Vary": "Accept-Encoding"}
         if request.headers.get("if-none-match") == etag:
-            return Response(status_code=304, headers=headers)
+            return Response(status_code=304, headers=varying)
         if file.gzipped is not None and "gzip" in request.headers.get("accept-encoding", ""):
-            headers["Content-Encoding"] = "gzip"
-            return Response(file.gzipped, media_type=file.media_type, headers=headers)
-        return Response(file.content, media_type=file.media_type, headers=headers)
+            encoded = {**varying, "Content-Encoding": "gzip"}
+            return Response(file.gzipped, media_type=file.media_type, headers=encoded)
+        return Response(file.content, media_type=file.media_type, headers=headers)  # GZipMiddleware adds its Vary
 
 
 def load_statics(folder: Path = STATIC_DIR) -> Statics:
@@ -91,7 +91,8 @@ def load_statics(folder: Path = STATIC_DIR) -> Statics:
 
 def _read(path: Path, content: bytes) -> StaticFile:
     media_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
-    gzipped = gzip.compress(content, 9, mtime=0) if media_type in COMPRESSED else None
+    worthwhile = media_type in COMPRESSED and len(content) >= SMALLEST_COMPRESSED
+    gzipped = gzip.compress(content, 9, mtime=0) if worthwhile else None
     return StaticFile(content, gzipped, media_type, hashlib.sha256(content).hexdigest()[:16])
 
 

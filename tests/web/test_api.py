@@ -43,6 +43,12 @@ def test_options_of_a_strategy_are_keys_of_the_query(client: TestClient) -> None
     assert body["spec"]["options"] == {"collective": "all_gather", "elements": 40}
 
 
+def test_a_prediction_may_be_kept_for_a_while_and_a_refusal_may_not(client: TestClient) -> None:
+    assert client.get("/api/predict/data_parallel").headers["cache-control"] == "public, max-age=300"
+    assert client.get("/api/predict/data_parallel?P=0").headers["cache-control"] == "no-store"
+    assert client.get("/api/predict/data_parallel?colour=red").headers["cache-control"] == "no-store"
+
+
 @pytest.mark.parametrize(("path", "field"), [
     ("data_parallel?P=0", "P"), ("data_parallel?P=4097", "P"), ("data_parallel?P=x", "P"), ("data_parallel?L=-1", "L"),
     ("nothing", "strategy"), ("data_parallel?backend=mpi", "backend"), ("data_parallel?colour=red", "colour"),

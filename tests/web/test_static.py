@@ -44,6 +44,16 @@ def test_text_is_compressed_once_and_fonts_never(client: TestClient) -> None:
     assert "content-encoding" not in client.get("/static/app.css", headers={"accept-encoding": "identity"}).headers
 
 
+@pytest.mark.parametrize("headers", [{"accept-encoding": "gzip"}, {"accept-encoding": "identity"}])
+def test_a_cache_is_told_once_what_an_answer_depends_on(client: TestClient, headers: dict[str, str]) -> None:
+    def vary(path: str, **more: str) -> list[str]:
+        return client.get(f"/static/{path}", headers={**headers, **more}).headers.get_list("vary")
+
+    etag = client.get("/static/app.css").headers["etag"]
+    assert vary("app.css") == vary("app.css", **{"if-none-match": etag}) == ["Accept-Encoding"]
+    assert vary("vendor/serif.woff2") == []
+
+
 def test_fonts_in_a_style_sheet_carry_their_hash(client: TestClient) -> None:
     style = client.get("/static/app.css").text
     fonts = re.findall(r'url\("([^"]+)"\)', style)
@@ -65,7 +75,8 @@ def test_without_vendor_the_site_does_not_start(tmp_path: Path) -> None:
 def test_the_compressed_form_is_the_file(tmp_path: Path) -> None:
     (tmp_path / "vendor").mkdir()
     (tmp_path / "vendor" / "recipe.sha256").touch()
-    (tmp_path / "a.css").write_text("a { color: red }")
+    (tmp_path / "a.css").write_text("a { color: red }\n" * 50)
+    (tmp_path / "small.css").write_text("a { color: red }")
     statics = load_statics(tmp_path)
     assert statics.url("a.css").startswith("/static/a.css?v=")
     with pytest.raises(KeyError):
@@ -73,3 +84,4 @@ def test_the_compressed_form_is_the_file(tmp_path: Path) -> None:
     file = statics._files["a.css"]
     assert file.gzipped is not None
     assert gzip.decompress(file.gzipped) == file.content
+    assert statics._files["small.css"].gzipped is None
