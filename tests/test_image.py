@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
@@ -80,6 +86,40 @@ def test_the_build_sees_what_the_image_holds_and_nothing_else():
     copied = {source.partition("/")[0] for line in re.findall(r"^COPY (?!--from)(.+)$", DOCKERFILE, re.MULTILINE)
               for source in line.split()[:-1]}
     assert let_in == copied
+
+
+@pytest.mark.parametrize(("status", "code"), [(200, 0), (503, 1), (302, 1)])
+def test_the_health_check_asks_the_web_process_itself_and_no_proxy(status, code):
+    found = re.search(r"HEALTHCHECK .*\n  CMD (\[.*\])", DOCKERFILE)
+    assert found is not None
+    command = [sys.executable, *json.loads(found[1])[1:]]
+    with answering(status) as (port, asked):
+        surroundings = {"WORLDSIZE_PORT": str(port), "http_proxy": "http://127.0.0.1:9"}
+        assert subprocess.run(command, env=surroundings, check=False).returncode == code
+    assert asked == ["/readyz"]
+
+
+@contextmanager
+def answering(status):
+    """A server that answers everything with this status: its port, and what it was asked for."""
+    asked = []
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.path)
+            self.send_response(status)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Answer) as server, ThreadPoolExecutor(1) as pool:
+        serving = pool.submit(server.serve_forever)
+        try:
+            yield server.server_port, asked
+        finally:
+            server.shutdown()
+            serving.result()
 
 
 def test_wheels_on_disk_spare_the_index_of_torch_builds(tmp_path):
