@@ -1,4 +1,7 @@
-"""worldsize ...: one small function a command; each prints what a room returns. Exit status 2 says the input was at fault."""
+"""worldsize ...: one small function a command; each prints what a room returns. Exit status 2 says the input was at fault.
+
+Rooms that take long to load (settings, lessons, servers) are imported by the commands that need them.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,14 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from app import published, terminal, texts
 from app.errors import AppError, RunEnded, RunRejected, SettingsRefused
 from app.runs import results, verification, verify
 from app.runs.launch import LocalLauncher
-from app.settings import Settings
 from app.theory import FORMULAS, evaluate
 from app.theory.formula import Number, read_argument
-from app.web.logs import configure_logs
 from kernels.spec import (
     STRATEGY_SPECS,
     RunSpec,
@@ -28,12 +29,16 @@ from kernels.spec import (
     run_faults,
 )
 
-HELD, MISSED, MISUSED, INTERRUPTED = 0, 1, 2, 130
+if TYPE_CHECKING:
+    from app.settings import Settings
+
+HELD, MISSED, MISUSED = 0, 1, 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
-    given = _parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    given = _parser(words).parse_args(words)
     command: Callable[[argparse.Namespace], int] = given.command
     try:
         return command(given)
@@ -46,9 +51,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read the output, such as head, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python would complain once more when it ends
         return MISSED
-    except KeyboardInterrupt:
-        print("worldsize: stopped; nothing is left running.", file=sys.stderr)
-        return INTERRUPTED
 
 
 class _Misused(Exception):
@@ -69,7 +71,7 @@ def predict(given: argparse.Namespace) -> int:
 
 def measure(given: argparse.Namespace) -> int:
     """A real run beside its prediction."""
-    settings = Settings.load(max_world_size=given.max_world_size, run_seconds=given.run_seconds)
+    settings = _settings(given)
     experiment = experiment_from_arguments(given.strategy, given)
     spec = RunSpec(P=given.P, experiments=(experiment,), time_limit_seconds=settings.run_seconds)
     _refuse(run_faults(spec, settings.max_world_size))
@@ -95,7 +97,7 @@ def _failure(ended: RunEnded) -> AppError:
 
 def verify_all(given: argparse.Namespace) -> int:
     """Published figures, then every strategy over the grid of settings; a summary is kept for the ledger."""
-    settings, began = Settings.load(max_world_size=given.max_world_size), time.monotonic()
+    settings, began = _settings(given), time.monotonic()
     checks = published.check_all()
     largest = settings.max_world_size
     cells: list[verify.Cell] = []
@@ -141,6 +143,7 @@ def web(given: argparse.Namespace) -> int:
 def worker(given: argparse.Namespace) -> int:
     """The worker alone: it carries out runs that a web process has queued."""
     from app.runs.worker import run_worker
+    from app.web.logs import configure_logs
 
     configure_logs()
     run_worker(_settings(given))
@@ -158,6 +161,8 @@ def serve(given: argparse.Namespace) -> int:
 
 def _settings(given: argparse.Namespace) -> Settings:
     """The environment's settings, with the flags that were given."""
+    from app.settings import Settings
+
     return Settings.load(**{name: value for name, value in vars(given).items() if name in Settings.model_fields})
 
 
@@ -204,54 +209,75 @@ def _print(given: argparse.Namespace, data: Any, text: str) -> None:
     print(json.dumps(data, indent=2, ensure_ascii=False) if given.json else text)
 
 
-def _parser() -> argparse.ArgumentParser:
+Arguments = Callable[[argparse.ArgumentParser], None]
+
+
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    """All commands, and of the one that was typed its arguments: those of the servers take a quarter of a second to load."""
     parser = argparse.ArgumentParser(prog="worldsize", description="What distributed training sends: predicted and measured.")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
-    def process(name: str, run: Callable[[argparse.Namespace], int], summary: str) -> argparse.ArgumentParser:
+    def command(name: str, run: Callable[[argparse.Namespace], int], summary: str, *arguments: Arguments) -> None:
         added = commands.add_parser(name, help=summary, description=summary)
         added.set_defaults(command=run)
-        return added
+        for add in arguments if name in words else ():
+            add(added)
 
-    def command(name: str, run: Callable[[argparse.Namespace], int], summary: str) -> argparse.ArgumentParser:
-        added = process(name, run, summary)
-        added.add_argument("--json", action="store_true", help="print JSON")
-        return added
-
-    for name, run, summary in (("predict", predict, "What a strategy sends in one step, by its formula."),
-                               ("measure", measure, "Run a strategy for real and compare; exit status 1 unless equal.")):
-        added = command(name, run, summary)
-        added.add_argument("strategy", metavar="STRATEGY", help=", ".join(STRATEGY_SPECS))
-        add_experiment_arguments(added)
-        if run is predict:
-            added.add_argument("--backend", default=results.DEFAULT_BACKEND, help="gloo or nccl (default gloo)")
-        else:
-            _add_run_arguments(added)
-    added = command("verify", verify_all, "Every formula: published figures and real runs; exit status 1 on a miss.")
-    added.add_argument("--quick", action="store_true", help="a part of the grid, at most two minutes")
-    added.add_argument("--seed", type=int, default=0, help="which part (default 0)")
-    added.add_argument("--max-world-size", type=int, metavar="N", help="largest P to run")
-    _add_settings(command("check", check, "Lint the lessons: numbers, answers, links, figures, sources."), "content_dirs")
-    for name, run, summary in (("serve", serve, "Serve the course: the pages and a worker for real runs."),
-                               ("web", web, "The pages alone."), ("worker", worker, "A worker alone.")):
-        _add_settings(process(name, run, summary), *Settings.model_fields)
-    added = command("formula", formula, "Evaluate a formula; without a name, list them; without values, show its card.")
-    added.add_argument("name", nargs="?", metavar="NAME")
-    added.add_argument("values", nargs="*", metavar="key=value")
+    command("predict", predict, "What a strategy sends in one step, by its formula.", _strategy, _backend, _json)
+    command("measure", measure, "Run a strategy for real and compare; exit status 1 unless equal.", _strategy, _limits, _json)
+    command("verify", verify_all, "Every formula: published figures and real runs; exit status 1 on a miss.", _part, _json)
+    command("check", check, "Lint the lessons: numbers, answers, links, figures, sources.", _content, _json)
+    command("serve", serve, "Serve the course: the pages and a worker for real runs.", _all_settings)
+    command("web", web, "The pages alone.", _all_settings)
+    command("worker", worker, "A worker alone.", _all_settings)
+    command("formula", formula, "Evaluate a formula; without a name, list them; without values, show its card.",
+            _formula, _json)
     return parser
+
+
+def _json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _strategy(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("strategy", metavar="STRATEGY", help=", ".join(STRATEGY_SPECS))
+    add_experiment_arguments(parser)
+
+
+def _backend(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--backend", default=results.DEFAULT_BACKEND, help="gloo or nccl (default gloo)")
+
+
+def _limits(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--run-seconds", metavar="S", help="time limit (default 60)")
+    parser.add_argument("--max-world-size", metavar="N", help="largest P that may run here")
+
+
+def _part(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--quick", action="store_true", help="a part of the grid, at most two minutes")
+    parser.add_argument("--seed", type=int, default=0, help="which part (default 0)")
+    parser.add_argument("--max-world-size", metavar="N", help="largest P to run")
+
+
+def _formula(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", nargs="?", metavar="NAME")
+    parser.add_argument("values", nargs="*", metavar="key=value")
+
+
+def _content(parser: argparse.ArgumentParser) -> None:
+    _add_settings(parser, "content_dirs")
+
+
+def _all_settings(parser: argparse.ArgumentParser) -> None:
+    from app.settings import Settings
+
+    _add_settings(parser, *Settings.model_fields)
 
 
 def _add_settings(parser: argparse.ArgumentParser, *fields: str) -> None:
     """A flag for each setting; what is given is read by Settings, exactly as the environment is."""
+    from app.settings import Settings
+
     for field in fields:
         about = Settings.model_fields[field]
         parser.add_argument(f"--{field.replace('_', '-')}", metavar="VALUE", help=f"{about.title}: {about.description}")
-
-
-def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--run-seconds", type=float, metavar="S", help="time limit (default 60)")
-    parser.add_argument("--max-world-size", type=int, metavar="N", help="largest P that may run here")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

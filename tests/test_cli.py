@@ -13,6 +13,7 @@ from functools import partial
 import pytest
 
 from app import cli
+from app.__main__ import INTERRUPTED
 from app.runs.launch import LocalLauncher
 from app.theory import FORMULAS
 from kernels.spec import STRATEGY_SPECS
@@ -122,12 +123,45 @@ def test_a_fraction_may_be_given_and_is_a_number_in_json(capsys: pytest.CaptureF
 
 def test_a_reader_that_has_seen_enough_sees_no_traceback() -> None:
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen([sys.executable, "-m", "app.cli", "formula", "--json"], **streams) as process:
+    with subprocess.Popen([sys.executable, "-m", "app", "formula", "--json"], **streams) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.close()
         err = process.stderr.read()
     assert (process.returncode, err) == (cli.MISSED, b"")
+
+
+INTERRUPTED_IMPORT = """
+import os, signal, sys
+class AtTheory:
+    def find_spec(self, name, path, target=None):
+        if name == "app.theory":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, AtTheory())
+sys.argv = ["worldsize", "predict", "data_parallel"]
+from app.__main__ import main
+sys.exit(main())
+"""
+
+
+def test_ctrl_c_while_the_command_is_still_loading_is_answered_in_words() -> None:
+    ended = subprocess.run([sys.executable, "-c", INTERRUPTED_IMPORT], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (INTERRUPTED, "")
+    assert ended.stderr == "worldsize: stopped; nothing is left running.\n"
+
+
+@pytest.mark.parametrize("words", [
+    ("--help",), ("predict", "data_parallel"), ("formula", "data_parallel.volume", "P=8", "L=2", "H=4"),
+])
+def test_commands_that_only_reckon_load_no_server_no_database_and_no_markdown(words: tuple[str, ...]) -> None:
+    code = (
+        "import atexit, sys; from app.__main__ import main; sys.argv[0] = 'worldsize'\n"
+        "heavy = {'pydantic', 'sqlalchemy', 'structlog', 'starlette', 'markdown_it'}\n"
+        "atexit.register(lambda: print(heavy & set(sys.modules)))\n"
+        "sys.exit(main())"
+    )
+    ended = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
+    assert ended.stdout.endswith("\nset()\n")
 
 
 @pytest.mark.torchrun
@@ -159,13 +193,13 @@ def test_measure_exits_1_when_a_strategy_does_not_keep_its_word(
 @pytest.mark.torchrun
 def test_ctrl_c_during_a_measurement_says_so_and_leaves_nothing() -> None:
     """In a session of its own, so that the signal goes to the command alone, as Ctrl-C goes to a shell's foreground job."""
-    command = [sys.executable, "-m", "app.cli", "measure", "data_parallel", "-P", "8"]
+    command = [sys.executable, "-m", "app", "measure", "data_parallel", "-P", "8"]
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, **streams, text=True, start_new_session=True) as process:
         host = os.pidfd_open(_first_child(process.pid))
         os.killpg(process.pid, signal.SIGINT)
         _, err = process.communicate(timeout=60)
-    assert process.returncode == cli.INTERRUPTED
+    assert process.returncode == INTERRUPTED
     assert "nothing is left running" in err
     assert "Traceback" not in err
     ended, _, _ = select.select([host], [], [], 30)  # readable once the process has ended

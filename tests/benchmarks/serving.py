@@ -29,7 +29,7 @@ def served(folder: Path, **settings: str) -> Iterator[tuple[str, subprocess.Pope
                    **{f"WORLDSIZE_{name.upper()}": value for name, value in settings.items()}}
     log = (folder / "serve.log").open("wb")
     with log:
-        process = subprocess.Popen([sys.executable, "-m", "app.cli", "serve"], env=environment, stdout=log, stderr=log)
+        process = subprocess.Popen([sys.executable, "-m", "app", "serve"], env=environment, stdout=log, stderr=log)
     address = f"http://127.0.0.1:{port}"
     try:
         wait_until_ready(address)

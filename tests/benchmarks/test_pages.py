@@ -100,7 +100,7 @@ def test_a_figure_fragment_beside_a_bare_one(tmp_path: Path) -> None:
     bare_script = tmp_path / "bare.py"
     bare_script.write_text(BARE)
     bare_port, our_port = free_port(), free_port()
-    ours = [sys.executable, "-m", "app.cli", "web", "--port", str(our_port), "--data-dir", str(tmp_path / "data")]
+    ours = [sys.executable, "-m", "app", "web", "--port", str(our_port), "--data-dir", str(tmp_path / "data")]
     odd = (3, 5, 7, 9)
     fresh = [f"/figures/volume?P={p}&H={h}&L={layers}" for p in range(1, 65) for h in odd for layers in odd]
     with (serving([sys.executable, str(bare_script), str(bare_port)], bare_port, "/") as bare,
@@ -123,7 +123,7 @@ def _say(name: str, seconds: list[float], cpu: float) -> None:
 
 def test_what_the_lesson_weighs(tmp_path: Path) -> None:
     port = free_port()
-    ours = [sys.executable, "-m", "app.cli", "web", "--port", str(port), "--data-dir", str(tmp_path / "data")]
+    ours = [sys.executable, "-m", "app", "web", "--port", str(port), "--data-dir", str(tmp_path / "data")]
     with serving(ours, port, "/healthz") as server:
         page = _fetched(server, LESSON)
         addresses = sorted({address for address in _addresses(page) if address.startswith("/static/")})
@@ -151,7 +151,7 @@ def _addresses(page: bytes) -> list[str]:
 @pytest.mark.skipif(shutil.which("lighthouse") is None, reason="needs Lighthouse: npm install --global lighthouse@12")
 def test_lighthouse_on_the_flagship(tmp_path: Path) -> None:
     port = free_port()
-    ours = [sys.executable, "-m", "app.cli", "web", "--port", str(port), "--data-dir", str(tmp_path / "data")]
+    ours = [sys.executable, "-m", "app", "web", "--port", str(port), "--data-dir", str(tmp_path / "data")]
     scores: dict[str, list[float]] = {}
     with serving(ours, port, "/healthz"):
         for run in range(5):
