@@ -129,7 +129,7 @@ def parse(fields: Sequence[Control], raw: Query, defaults: Mapping[str, Value] |
             value = _kept(control, sliders.get(control.name), start[control.name])
         values.append((control.name, value))
     known = ", ".join(control.name for control in fields)
-    errors |= {_echo(key): f"There is no {_echo(key)} here; the names are {known}." for key in given}
+    errors |= {echo(key): f"There is no {echo(key)} here; the names are {known}." for key in given}
     return Reading(Inputs(tuple(values)), errors)
 
 
@@ -152,7 +152,7 @@ def _single_values(pairs: Iterable[tuple[str, str]]) -> tuple[dict[str, str], di
     for key, text in pairs:
         value = text.strip()
         if given.setdefault(key, value) != value:
-            errors[_echo(key)] = f"{_echo(key)} was given twice, as {_echo(given[key])} and as {_echo(value)}; give it once."
+            errors[echo(key)] = f"{echo(key)} was given twice, as {echo(given[key])} and as {echo(value)}; give it once."
     return given, errors
 
 
@@ -182,10 +182,10 @@ def _kept(control: Control, slider: _Slider | None, default: Value) -> Value:
 
 
 def _refusal(name: str, allowed: str, text: str) -> str:
-    return f"{name} must be {allowed}, not {_echo(text)}." if text else f"{name} is empty; it must be {allowed}."
+    return f"{name} must be {allowed}, not {echo(text)}." if text else f"{name} is empty; it must be {allowed}."
 
 
-def _echo(text: str) -> str:
+def echo(text: str, longest: int = LONGEST_ECHO) -> str:
     """What was sent, short and printable, to stand in a message."""
-    shown = "".join(character if character.isprintable() else "�" for character in text[: LONGEST_ECHO + 1])
-    return shown if len(text) <= LONGEST_ECHO else f"{shown[:LONGEST_ECHO]}…"
+    shown = "".join(character if character.isprintable() else "�" for character in text[: longest + 1])
+    return shown if len(text) <= longest else f"{shown[:longest]}…"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -24,15 +25,22 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
     429: {"description": "too many runs for now; Retry-After says when to come again"},
 }
 LONGEST_WORD = 40
+HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
 
 def _option(value: Any) -> bool | int | str:
     """One sentence for all that an option cannot be: a union would tell of each of its members."""
-    if not isinstance(value, bool | int | str) or (isinstance(value, str) and len(value) > LONGEST_WORD):
+    if not isinstance(value, bool | int | str) or (isinstance(value, str) and not _is_word(value)):
         raise PydanticCustomError("option", f"must be a word of at most {LONGEST_WORD} letters, a whole number, true or false")
     return value
 
 
+def _is_word(text: str) -> bool:
+    """JSON can name half of a character, which no answer could repeat."""
+    return len(text) <= LONGEST_WORD and not HALF_CHARACTER.search(text)
+
+
+OptionName = Annotated[str, Field(max_length=LONGEST_WORD)]
 Option = Annotated[bool | int | str, BeforeValidator(_option)]
 
 
@@ -45,7 +53,7 @@ class ExperimentBody(BaseModel):
     H: int = spec.H.default
     T: int = spec.T.default
     m: int = spec.M.default
-    options: dict[str, Option] = Field(default_factory=dict, max_length=12)
+    options: dict[OptionName, Option] = Field(default_factory=dict, max_length=12)
 
     def experiment(self) -> spec.Experiment:
         return spec.Experiment(self.strategy, self.L, self.H, self.T, self.m, self.options)

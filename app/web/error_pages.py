@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from app.errors import BadInput, NotFound, NotNow, RunRejected, StorageRefused
+from app.figures.inputs import echo
 from app.web import contexts, course_map
 from app.web.logs import log, request_id
 from app.web.render import is_htmx, render
@@ -39,7 +40,8 @@ OTHER_LEARNER = Trouble(403, "This run is not yours to cancel", "Only somebody w
 BROKEN = Trouble(500, "Something broke on our side", "Your earlier answers are safe. Go back and try again.", ours=True)
 NO_STORAGE = Trouble(503, "Nothing can be stored right now",
                      "An answer sent just now was not kept and cost no try. Send it again in a few minutes.", ours=True)
-SHAPES = ("single", "several")  # of a body with two: part of where a fault is, and no field
+LONGEST_NAME = 64  # of a field: a visitor may have made it up
+SHAPES = ("single", "several", "[key]")  # of a body with two, and of a name at fault: part of where a fault is, and no field
 SHAPE_WORDS = {  # what pydantic calls a fault -> what a person reads
     "missing": "is missing",
     "extra_forbidden": "is not known here",
@@ -64,19 +66,20 @@ WORDS = {
 def answer(request: Request, trouble: Trouble) -> Response:
     """The same trouble in the shape that whoever asked can use."""
     identity = request_id(request.scope) if trouble.ours else ""
+    fields = {echo(name, LONGEST_NAME): text for name, text in trouble.fields.items()}
     if request.url.path.startswith("/api/"):
-        body = {"error": trouble.title, "message": trouble.message, "fields": dict(trouble.fields), "request_id": identity}
+        body = {"error": trouble.title, "message": trouble.message, "fields": fields, "request_id": identity}
         return JSONResponse(body, trouble.status, headers={"Cache-Control": "no-store"})
     if is_htmx(request):
-        notice = contexts.ErrorNotice(trouble.title, _sentence(trouble), identity)
+        notice = contexts.ErrorNotice(trouble.title, _sentence(trouble.message, fields), identity)
         return render(request, notice, trouble.status, {**TWO_SHAPES, "HX-Retarget": "#notice", "HX-Reswap": "innerHTML"})
     rows = course_map.rows(request.app.state.site.course, {}) if trouble.status == 404 else ()
-    page = contexts.ErrorPage(trouble.status, trouble.title, trouble.message, trouble.fields, identity, rows)
+    page = contexts.ErrorPage(trouble.status, trouble.title, trouble.message, fields, identity, rows)
     return render(request, page, trouble.status, TWO_SHAPES)
 
 
-def _sentence(trouble: Trouble) -> str:
-    return " ".join([trouble.message, *(f"{name}: {text}" for name, text in trouble.fields.items())])
+def _sentence(message: str, fields: Mapping[str, str]) -> str:
+    return " ".join([message, *(f"{name}: {text}" for name, text in fields.items())])
 
 
 class Refusal:
@@ -127,7 +130,7 @@ def _run_rejected(request: Request, error: Exception) -> Response:
     assert isinstance(error, RunRejected)
     fields: dict[str, str] = {}
     for fault in error.faults:
-        fields.setdefault(fault.field, f"{fault.value}: {fault.allowed}")
+        fields.setdefault(fault.field, f"{echo(str(fault.value))}: {fault.allowed}")
     return answer(request, Trouble(422, "This run cannot start", "Nothing was started.", fields))
 
 

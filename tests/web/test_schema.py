@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from urllib.parse import quote
 
 import pytest
@@ -53,6 +54,25 @@ def test_no_request_within_the_schema_causes_a_server_error(documented: FastAPI)
 @given(st.lists(st.tuples(QUERY_KEYS, QUERY_VALUES), max_size=5))
 def test_any_query_of_a_lesson_is_answered_with_200_or_422(web_app: FastAPI, pairs: list[tuple[str, str]]) -> None:
     assert TestClient(web_app).get(LESSON, params=pairs).status_code in (200, 422)
+
+
+# json.loads makes of half a character what no answer can be encoded with.
+TEXTS = st.text(alphabet=st.characters(categories=["Cs", "L", "N", "Cc"]), max_size=60)
+ANY_JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.integers(min_value=10**3000, max_value=10**4000) | TEXTS,
+                        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3), max_leaves=4)
+EXPERIMENTS = st.fixed_dictionaries(
+    {"strategy": st.sampled_from(["data_parallel", "ring_all_reduce"]) | TEXTS},
+    optional={"P": ANY_JSON, "options": ANY_JSON | st.dictionaries(st.just("sync") | TEXTS, ANY_JSON, max_size=2)},
+)
+
+
+@BOUNDED
+@given(EXPERIMENTS | st.fixed_dictionaries({"experiments": st.lists(EXPERIMENTS, max_size=2)}) | ANY_JSON)
+def test_any_json_is_a_run_or_refused_and_comes_back_short(documented: FastAPI, body: object) -> None:
+    headers = {"content-type": "application/json"}
+    response = TestClient(documented).post("/api/runs", content=json.dumps(body), headers=headers)
+    assert response.status_code in (202, 422, 429)
+    assert len(response.text) < 2000
 
 
 NUMBERS = st.from_regex(r"[-+]?[0-9]{1,80}(\.[0-9]{0,40})?(e[-+]?[0-9]{1,2})?( [A-Za-z]{1,9})?", fullmatch=True)
