@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,12 @@ from kernels.spec import RunSpec
 # A run that has failed, or has nothing more to say, gets this long to end by itself.
 GRACE_SECONDS = 2.0
 # At the time limit: stacks into the logs, then SIGTERM, then SIGKILL.
-DUMP_SECONDS = 0.1
+DUMP_SECONDS = 2.0  # at most; usually a few milliseconds
+LOOK_SECONDS = 0.02
 TERMINATE_SECONDS = 1.0
 STACK_LINES = 6
+STACK_HEAD = "most recent call first"
+STACK_END = "in _run_module_as_main"  # where every process of this host began
 
 Fact = dict[str, Any]
 
@@ -174,7 +178,24 @@ class WatchedRun:
                           for number, rank in sorted(self._ranks.items())]
         for rank in self._ranks.values():
             processes.send(rank.pid, DUMP_SIGNAL)
-        self._terminate_after(DUMP_SECONDS)
+        self._await_stacks(time.monotonic() + DUMP_SECONDS)
+
+    def _await_stacks(self, give_up: float) -> None:
+        """Look again and again whether all that can write have written; then go on to end them."""
+        now = time.monotonic()
+        if now >= give_up or all(self._has_written(number, rank) for number, rank in self._ranks.items()):
+            self._terminate_after(0.0)
+        else:
+            self._steps.append((now + LOOK_SECONDS, partial(self._await_stacks, give_up)))
+
+    def _has_written(self, number: int, rank: Rank) -> bool:
+        if processes.state(rank.pid) in ("stopped", "dead", "gone"):
+            return True
+        lines = last_lines(self._log(number)).splitlines()
+        return bool(lines) and lines[-1].endswith(STACK_END)
+
+    def _log(self, rank: int) -> Path:
+        return self.folder / f"rank-{rank}.log"
 
     def _terminate_after(self, seconds: float) -> None:
         moment = time.monotonic() + seconds
@@ -211,7 +232,7 @@ class WatchedRun:
         failure = self._root_cause()
         rank = None if failure.rank is None else self._ranks.get(failure.rank)  # None: failed before it was there
         phase = "starting" if rank is None else rank.phase
-        log = self.folder / ("agent.log" if failure.rank is None else f"rank-{failure.rank}.log")
+        log = self.folder / "agent.log" if failure.rank is None else self._log(failure.rank)
         return {"rank": failure.rank, "exit": failure.exit, "error": failure.error, "phase": phase, "log_tail": last_lines(log)}
 
     def _root_cause(self) -> Failure:
@@ -245,8 +266,8 @@ class WatchedRun:
         """Where each rank was at the time limit: the innermost lines of the stack it wrote to its log."""
         blocks = []
         for number in sorted(self._ranks):
-            lines = last_lines(self.folder / f"rank-{number}.log", 200).splitlines()
-            heads = [index for index, line in enumerate(lines) if "most recent call first" in line]
+            lines = last_lines(self._log(number), 200).splitlines()
+            heads = [index for index, line in enumerate(lines) if STACK_HEAD in line]
             stack = lines[heads[-1] + 1:][:STACK_LINES] if heads else ["  (wrote nothing)"]
             blocks.append("\n".join([f"rank {number}, innermost call first:", *stack]))
         return "\n".join(blocks)

@@ -29,8 +29,8 @@ from kernels.spec import RunReport, RunSpec, report_from_json, to_json
 POLL_SECONDS = 0.05
 # Importing torch from a cold disk may take most of this.
 START_SECONDS = 90.0
-# The host ends a run within about a second of its limit; past this it is taken for dead.
-GRACE_SECONDS = 5.0
+# The host ends a run within about a second of its limit, three on a busy machine; past this it is taken for dead.
+GRACE_SECONDS = 15.0
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ TCP_ESTABLISHED = 1
 _RECEIVED, _SENT, _RESENT = 128, 200, 208
 _INFO_BYTES = _RESENT + 8
 _POLL_SECONDS = 0.001
+_SETTLE_SECONDS = 3.0  # eight ranks on one busy core took most of a second
 
 
 class WireUnreadable(Exception):
@@ -83,19 +84,20 @@ class WireMeter:
         self._inherited, self._store_port = inherited, store_port
         self._readings = 0
 
-    def settle(self, bound_seconds: float = 1.0) -> Reading:
+    def settle(self, bound_seconds: float = _SETTLE_SECONDS) -> Reading:
         """Wait until everything sent has been received, twice in a row with the same totals; or give up, unsettled.
 
-        Returns the same reading on every rank: all of them judge the same tables.
+        Returns the same reading on every rank: all of them judge the same tables. The bound counts from the first reading,
+        in which every rank takes part: how long the others wait for a slow one says nothing about what is under way.
         """
+        reading, _ = self._read(time.monotonic())
         began = time.monotonic()
-        reading = self._read(began)
         while True:
-            again = self._read(began)
-            if again[0].settled and again[0].sent == reading[0].sent:
-                return again[0]
-            if again[1] > bound_seconds:  # the slowest rank's clock, so that all ranks stop at the same reading
-                return Reading(again[0].sent, settled=False)
+            again, waited = self._read(began)
+            if again.settled and again.sent == reading.sent:
+                return again
+            if waited > bound_seconds:  # the slowest rank's clock, so that all ranks stop at the same reading
+                return Reading(again.sent, settled=False)
             reading = again
             time.sleep(_POLL_SECONDS)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 import torch.distributed as dist
@@ -86,6 +87,24 @@ def test_inherited_sockets_and_those_to_the_store_are_left_out(
 def test_a_meter_on_one_rank_settles_at_once(store: dist.Store) -> None:
     meter = WireMeter(store, rank=0, world_size=1, inherited=frozenset(), store_port=0)
     assert meter.settle() == Reading(((0,),), settled=True)
+
+
+@pytest.mark.parametrize(("slow_reading", "settled"), [(0, True), (1, False)])
+def test_a_late_rank_costs_no_patience_and_bytes_that_do_not_arrive_do(
+        monkeypatch: pytest.MonkeyPatch, store: dist.Store, slow_reading: int, settled: bool) -> None:
+    """One reading takes an hour: the first, in which ranks wait for the last one, or the next, with bytes under way."""
+    clock = [0.0]
+    told = enumerate(Reading(((0, 5), (0, 0)), arrived) for arrived in (False, False, True, True))
+
+    def read(began: float) -> tuple[Reading, float]:
+        number, reading = next(told)
+        clock[0] += 3600.0 * (number == slow_reading)
+        return reading, clock[0] - began
+
+    meter = WireMeter(store, rank=0, world_size=2, inherited=frozenset(), store_port=0)
+    monkeypatch.setattr(wire, "time", SimpleNamespace(monotonic=lambda: clock[0], sleep=lambda _: None))
+    monkeypatch.setattr(meter, "_read", read)
+    assert meter.settle().settled is settled
 
 
 def test_readings_leave_no_keys_of_the_past_in_the_store(store: dist.Store) -> None:
