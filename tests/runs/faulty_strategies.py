@@ -1,4 +1,7 @@
-"""Strategies that go wrong on purpose, in a real rank of a real launch; the launch host adds them with --extra-strategies."""
+"""Strategies that go wrong on purpose, in a real rank of a real launch; the launch host adds them with --extra-strategies.
+
+What they wait for is a file, so that no test depends on how fast this machine gets ranks to work.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,43 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from kernels import processes, watch
 from kernels.spec import Choice, Range, StrategySpec
 from kernels.strategies.base import Context
+from tests.rogues.wrapped import data_parallel_and
+from tests.runs.traces import AT_FAULT, HOLD, TIME_IS_UP
+
+LOOK_SECONDS = 0.02
+
+
+class ToldRun(watch.WatchedRun):
+    """A run whose time is also up as soon as a file in the host's folder says so and no rank is at work any more."""
+
+    def seconds_to_wait(self) -> float:
+        return min(LOOK_SECONDS, super().seconds_to_wait())
+
+    def advance(self) -> None:
+        told = self.folder.with_name(TIME_IS_UP).exists()
+        if told and all(processes.state(rank.pid) in ("waiting", "stopped") for rank in self._ranks.values()):
+            self._deadline = 0.0
+        super().advance()
+
+
+watch.WatchedRun = ToldRun  # type: ignore[misc]
+
+
+def wait_while_held(_context: Context) -> None:
+    """As long as the file lies beside the host's folder, no rank gets on."""
+    held = Path.cwd().parents[1] / HOLD
+    while held.exists():
+        time.sleep(LOOK_SECONDS)
 
 
 class Faulty:
@@ -49,6 +82,7 @@ def raise_an_error() -> None:
 
 def wait_for_ever() -> None:
     """Hangs: no signal that Python handles will come."""
+    Path(AT_FAULT).touch()
     while True:
         signal.pause()
 
@@ -113,4 +147,4 @@ SPECS = [
     StrategySpec("faulty", "Faulty", "none", "Goes wrong.",
                  options=(Choice("fault", "what goes wrong", tuple(FAULTS)), Range("rank", "where", 1, 0, 7)))
 ]
-STRATEGIES = {"faulty": build}
+STRATEGIES = {"faulty": build, "data_parallel": data_parallel_and(wait_while_held)}

@@ -7,8 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,13 +19,13 @@ from app.runs import launch
 from app.runs.launch import Event, LocalLauncher
 from app.runs.scratch import PREFIX
 from kernels.spec import Experiment, RunSpec
-from tests.runs.traces import Traces, processes_naming, wait_until_gone
+from tests.runs.traces import TIME_IS_UP, Traces, processes_naming, wait_for_fault, wait_until_gone
 
 pytestmark = pytest.mark.torchrun
 
 FAULTY = "tests.runs.faulty_strategies"
 WORLD_SIZE = 3
-GONE_SECONDS = 10.0
+GONE_SECONDS = 120.0
 HOSTS_OWN = ("host.log", "torchinductor_")  # torch makes the second when it is imported
 
 
@@ -39,20 +41,23 @@ def faulty(fault: str, time_limit_seconds: float = 60.0) -> RunSpec:
 
 
 def run_to_its_end(launcher: LocalLauncher, spec: RunSpec, when_running: Callable[[Traces], None] | None = None) -> RunEnded:
-    """Run, do `when_running` once every rank is in its first step; the end leaves nothing, and the next run works."""
+    """Run, do `when_running` once a rank hangs in its first step; the end leaves nothing, and the next run works."""
     traces = Traces()
     acted = False
+    scratch = scratch_of(launcher)
 
     def on_event(event: Event) -> None:
         nonlocal acted
         traces.note(event)
         if when_running is not None and not acted and traces.all_in("warming up", spec.P):
             acted = True
+            wait_for_fault(scratch)
             assert traces.note_ports() > 0
             when_running(traces)
 
     with pytest.raises(RunEnded) as ended:
         launcher.run(spec, on_event)
+    scratch.joinpath(TIME_IS_UP).unlink(missing_ok=True)
     assert acted or when_running is None
     assert len(traces.ranks) == spec.P
     assert_nothing_left(launcher, traces)
@@ -60,12 +65,21 @@ def run_to_its_end(launcher: LocalLauncher, spec: RunSpec, when_running: Callabl
     return ended.value
 
 
-def assert_nothing_left(launcher: LocalLauncher, traces: Traces) -> None:
+def scratch_of(launcher: LocalLauncher) -> Path:
     assert launcher.scratch is not None
+    return launcher.scratch
+
+
+def reach_the_time_limit(launcher: LocalLauncher) -> None:
+    scratch_of(launcher).joinpath(TIME_IS_UP).touch()
+
+
+def assert_nothing_left(launcher: LocalLauncher, traces: Traces) -> None:
+    scratch = scratch_of(launcher)
     assert traces.living() == []
     assert traces.open_ports() == set()
-    assert [path.name for path in launcher.scratch.iterdir() if not path.name.startswith(HOSTS_OWN)] == []
-    assert set(processes_naming(str(launcher.scratch))) <= {launcher.host_pid}
+    assert [path.name for path in scratch.iterdir() if not path.name.startswith(HOSTS_OWN)] == []
+    assert set(processes_naming(str(scratch))) <= {launcher.host_pid}
 
 
 def assert_next_run_works(launcher: LocalLauncher) -> None:
@@ -98,15 +112,19 @@ def test_a_rank_killed_by_a_signal_is_named_with_the_signal(launcher: LocalLaunc
 
 
 def test_a_stopped_rank_is_named_when_the_time_is_over(launcher: LocalLauncher) -> None:
-    error = run_to_its_end(launcher, faulty("hangs", 2.0), lambda traces: os.kill(traces.ranks[2], signal.SIGSTOP))
+    def stop(traces: Traces) -> None:
+        os.kill(traces.ranks[2], signal.SIGSTOP)
+        reach_the_time_limit(launcher)
+
+    error = run_to_its_end(launcher, faulty("hangs"), stop)
     assert isinstance(error, RunTimedOut)
     assert error.rank == 2
-    assert "within 2 seconds" in error.message
+    assert "within 60 seconds" in error.message
     assert "rank 2 was stopped while warming up faulty" in error.message
 
 
 def test_a_hang_ends_at_the_time_limit_and_the_log_shows_where_each_rank_was(launcher: LocalLauncher) -> None:
-    error = run_to_its_end(launcher, faulty("hangs", 2.0))
+    error = run_to_its_end(launcher, faulty("hangs"), lambda _: reach_the_time_limit(launcher))
     assert isinstance(error, RunTimedOut)
     assert error.rank is None
     assert "ranks 0, 1 and 2 were waiting while warming up faulty" in error.message
@@ -115,8 +133,19 @@ def test_a_hang_ends_at_the_time_limit_and_the_log_shows_where_each_rank_was(lau
 
 
 def test_a_stopped_agent_does_not_outlive_the_time_limit(launcher: LocalLauncher) -> None:
-    error = run_to_its_end(launcher, faulty("hangs", 2.0), lambda traces: os.kill(traces.agent, signal.SIGSTOP))
-    assert isinstance(error, RunTimedOut)
+    def stop(traces: Traces) -> None:
+        os.kill(traces.agent, signal.SIGSTOP)
+        reach_the_time_limit(launcher)
+
+    assert isinstance(run_to_its_end(launcher, faulty("hangs"), stop), RunTimedOut)
+
+
+def test_the_time_limit_comes_by_itself_however_far_the_run_is(launcher: LocalLauncher) -> None:
+    traces = Traces()
+    with pytest.raises(RunTimedOut, match="did not finish within 1 second"):
+        launcher.run(faulty("hangs", 1.0), traces.note)
+    assert_nothing_left(launcher, traces)
+    assert_next_run_works(launcher)
 
 
 def test_a_killed_agent_is_named_and_takes_its_ranks_with_it(launcher: LocalLauncher) -> None:
@@ -142,10 +171,14 @@ def test_a_host_killed_between_runs_is_replaced(launcher: LocalLauncher) -> None
 
 
 def test_a_host_that_does_not_answer_is_killed_with_its_run(launcher: LocalLauncher, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "GRACE_SECONDS", 0.2)
     host = launcher.host_pid
     assert host is not None
-    error = run_to_its_end(launcher, faulty("hangs", 1.0), lambda traces: os.kill(host, signal.SIGSTOP))
+
+    def stop(_traces: Traces) -> None:
+        os.kill(host, signal.SIGSTOP)
+        monkeypatch.setattr(launch, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + 3600))
+
+    error = run_to_its_end(launcher, faulty("hangs"), stop)
     assert isinstance(error, RunTimedOut)
     assert "did not answer" in error.message
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,6 +12,10 @@ from app.runs.launch import Event
 from kernels import processes
 
 LISTENING = "0A"
+# Files by which tests and ranks of tests.runs.faulty_strategies speak.
+AT_FAULT = "at-fault"  # in the run's folder: the rank that hangs is about to
+TIME_IS_UP = "time-is-up"  # in the host's folder: the time limit is reached
+HOLD = "hold"  # beside the host's folder: ranks of data_parallel wait after each step
 
 
 @dataclass
@@ -62,6 +67,14 @@ def listening_sockets(pids: dict[int, int]) -> set[str]:
 def _listening_inodes() -> list[str]:
     rows = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]]
     return [row[9] for row in rows if row[3] == LISTENING]
+
+
+def wait_for_fault(scratch: Path, seconds: float = 120.0) -> None:
+    """Until a rank of the run in this folder hangs."""
+    deadline = time.monotonic() + seconds
+    while not list(scratch.glob(f"run-*/{AT_FAULT}")):
+        assert time.monotonic() < deadline, "no rank has come to its fault"
+        time.sleep(0.01)
 
 
 def wait_until_gone(pid: int, seconds: float) -> bool:
