@@ -9,7 +9,7 @@ import pytest
 import schemathesis
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
@@ -68,6 +68,10 @@ EXPERIMENTS = st.fixed_dictionaries(
 
 @BOUNDED
 @given(EXPERIMENTS | st.fixed_dictionaries({"experiments": st.lists(EXPERIMENTS, max_size=2)}) | ANY_JSON)
+@example({"strategy": "data_parallel", "P": 10**3999})
+@example({"strategy": "data_parallel", "options": {"sync": "\ud800"}})
+@example({"strategy": "data_parallel", "options": {"\ud800": 1}})
+@example({"strategy": "data_parallel", "options": {"x" * 3000: 1}})
 def test_any_json_is_a_run_or_refused_and_comes_back_short(documented: FastAPI, body: object) -> None:
     headers = {"content-type": "application/json"}
     response = TestClient(documented).post("/api/runs", content=json.dumps(body), headers=headers)
