@@ -7,7 +7,8 @@ Standard output, a JSON line each:  {"event": "ready", ...} once, then {"run": i
 and, last, one of report, failed, timed_out, cancelled. By then no process and no file of that run is left.
 
 One run at a time; what arrives meanwhile waits. The host has one thread and never touches CUDA: neither survives a fork.
-It ends when its input ends or its parent is gone, with all that it started, and deletes its scratch folder.
+It ends when its input ends or its parent is gone, with all that it started, and deletes its scratch folder; of a folder that
+held something before, only what it has put there.
 """
 
 from __future__ import annotations
@@ -213,7 +214,7 @@ def import_late(spec: RunSpec) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs until its input ends."""
     parser = argparse.ArgumentParser(prog="kernels.host", description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--scratch", type=Path, help="folder for everything temporary; deleted at the end")
+    parser.add_argument("--scratch", type=Path, help="folder for everything temporary; new or empty, it is deleted at the end")
     parser.add_argument("--extra-strategies", metavar="MODULE", help="module with STRATEGIES and SPECS to add")
     given = parser.parse_args(arguments)
     # Whatever is printed from here on, by torch or by a rank, must not mix with the events.
@@ -221,6 +222,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     scratch: Path = given.scratch or Path(tempfile.mkdtemp(prefix="worldsize-host-"))
     scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = found_in(scratch)
     os.environ.update(TMPDIR=str(scratch), OMP_NUM_THREADS="1")
     tempfile.tempdir = str(scratch)
     processes.adopt_orphans()
@@ -236,8 +238,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         Host(output, scratch, make_run).serve()
     finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        clear(scratch, found)
     return 0
+
+
+def found_in(scratch: Path) -> frozenset[str]:
+    """What lies there by now and is not ours to delete: all but the log, if standard error goes to one there."""
+    log = os.fstat(sys.stderr.fileno())
+    return frozenset(entry.name for entry in scratch.iterdir() if not os.path.samestat(entry.lstat(), log))
+
+
+def clear(scratch: Path, found: frozenset[str]) -> None:
+    """Delete what this host has put there, and the folder if that leaves it empty; somebody else may be doing so, too."""
+    with suppress(OSError):
+        for entry in [entry for entry in scratch.iterdir() if entry.name not in found]:
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry, ignore_errors=True)
+            else:
+                entry.unlink(missing_ok=True)
+        scratch.rmdir()
 
 
 if __name__ == "__main__":

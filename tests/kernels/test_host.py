@@ -149,3 +149,14 @@ def test_a_host_that_ends_takes_its_run_and_its_folder_with_it(tmp_path: Path, h
     assert host.close() == 0
     assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_host_given_a_folder_in_use_deletes_only_what_is_its_own(tmp_path: Path) -> None:
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.txt").write_text("years of work")
+    host = Talk(tmp_path)
+    host.ask("a", Experiment("faulty", options={"fault": "hangs"}))
+    host.until("phase")
+    (tmp_path / "left.tmp").touch()
+    assert host.close() == 0
+    assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")] == ["thesis", "thesis/chapter.txt"]
