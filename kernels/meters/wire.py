@@ -8,6 +8,7 @@ every connection to the store.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
@@ -21,14 +22,21 @@ import torch.distributed as dist
 Matrix = tuple[tuple[int, ...], ...]  # bytes, senders as rows, receivers as columns
 
 TCP_ESTABLISHED = 1
+# What a socket answers that was closed, or whose number was given to something else, between listing and looking.
+CLOSED_MEANWHILE = (errno.EBADF, errno.ENOTSOCK, errno.ENOTCONN)
 _RECEIVED, _SENT, _RESENT = 128, 200, 208
 _INFO_BYTES = _RESENT + 8
 _POLL_SECONDS = 0.001
+<<<<<<< Updated upstream
 _SETTLE_SECONDS = 3.0  # eight ranks on one busy core took most of a second
+=======
+_TRIED_BYTES = 10
+LOOPBACK = "127.0.0.1"
+>>>>>>> Stashed changes
 
 
 class WireUnreadable(Exception):
-    """This platform has no TCP_INFO with byte counters; the message says what is missing."""
+    """Bytes cannot be counted here; the message says what is missing."""
 
 
 @dataclass(frozen=True)
@@ -66,13 +74,27 @@ def socket_inodes() -> frozenset[str]:
 
 
 def require_counters() -> None:
-    """Raise WireUnreadable unless the kernel counts bytes per TCP socket."""
+    """Raise WireUnreadable unless the kernel counts bytes per TCP socket, seen on a connection of our own."""
     if not hasattr(socket, "TCP_INFO") or not os.path.isdir("/proc/self/fd"):
         raise WireUnreadable("this operating system has no TCP_INFO byte counters (they are Linux's)")
     with socket.socket() as probe:
         size = len(probe.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 512))
     if size < _INFO_BYTES:
         raise WireUnreadable(f"this kernel's TCP_INFO has {size} bytes; byte counters need {_INFO_BYTES} (Linux 4.19 or newer)")
+    seen = _counted(_TRIED_BYTES)
+    if seen != (_TRIED_BYTES, _TRIED_BYTES):  # a sandbox may fill the fields that it does not keep with zeros
+        raise WireUnreadable(f"this system's TCP_INFO does not count: {_TRIED_BYTES} bytes over a socket were told as {seen}")
+
+
+def _counted(size: int) -> tuple[int, int] | None:
+    """Bytes sent and received as the counters tell them, after `size` bytes have gone through a connection of this process."""
+    with socket.create_server((LOOPBACK, 0)) as server, socket.create_connection(server.getsockname()) as near:
+        far, _ = server.accept()
+        with far:
+            near.sendall(bytes(size))
+            far.recv(size, socket.MSG_WAITALL)
+            sender, receiver = _established(near.fileno()), _established(far.fileno())
+    return None if sender is None or receiver is None else (sender.sent, receiver.received)
 
 
 class WireMeter:
@@ -155,20 +177,31 @@ def _inode_by_descriptor() -> dict[int, str]:
 
 
 def _established(descriptor: int) -> Socket | None:
-    """The socket's ends and counters if it is an established TCP connection."""
+    """The socket's ends and counters if it is an established TCP connection.
+
+    Raises WireUnreadable when the socket is there and cannot be asked: left out, its bytes would be missing in the sum.
+    """
     try:
-        copy = socket.socket(fileno=os.dup(descriptor))
-    except OSError:  # closed between listing and looking
-        return None
-    with copy:
-        if copy.family not in (socket.AF_INET, socket.AF_INET6) or copy.type != socket.SOCK_STREAM:
+        return _look_at(descriptor)
+    except OSError as error:
+        if error.errno in CLOSED_MEANWHILE:
             return None
-        info = copy.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 512)
+        raise WireUnreadable(f"the counters of an open socket cannot be read: {error}") from error
+
+
+def _look_at(descriptor: int) -> Socket | None:
+    end = socket.socket(fileno=descriptor)  # not a copy, for which a process at its limit of open files has no room
+    try:
+        if end.family not in (socket.AF_INET, socket.AF_INET6) or end.type != socket.SOCK_STREAM:
+            return None
+        info = end.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 512)
         if info[0] != TCP_ESTABLISHED:
             return None
         sent, resent = struct.unpack_from("QQ", info, _SENT)
         (received,) = struct.unpack_from("Q", info, _RECEIVED)
-        return Socket(_address(copy.getsockname()), _address(copy.getpeername()), sent - resent, received)
+        return Socket(_address(end.getsockname()), _address(end.getpeername()), sent - resent, received)
+    finally:
+        end.detach()  # or it would be closed
 
 
 def _address(name: tuple[str, int]) -> tuple[str, int]:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import resource
 import socket
+import struct
 from collections.abc import Iterator
 from types import SimpleNamespace
 
@@ -161,6 +165,65 @@ def test_a_kernel_whose_tcp_info_is_too_short_is_refused(monkeypatch: pytest.Mon
     monkeypatch.setattr(wire, "_INFO_BYTES", 100_000)
     with pytest.raises(WireUnreadable, match="byte counters need"):
         wire.require_counters()
+
+
+def tcp_info(sent: int, resent: int, received: int) -> bytes:
+    """What the kernel would answer for an established connection with these counters."""
+    info = bytearray(240)
+    info[0] = wire.TCP_ESTABLISHED
+    struct.pack_into("Q", info, 128, received)
+    struct.pack_into("QQ", info, 200, sent, resent)
+    return bytes(info)
+
+
+def test_what_was_sent_again_is_no_traffic(
+        monkeypatch: pytest.MonkeyPatch, connection: tuple[socket.socket, socket.socket]) -> None:
+    monkeypatch.setattr(socket.socket, "getsockopt", lambda *_: tcp_info(sent=1048, resent=48, received=7))
+    end = wire._established(connection[0].fileno())
+    assert end is not None
+    assert (end.sent, end.received) == (1000, 7)
+
+
+def test_counters_that_stay_at_zero_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket.socket, "getsockopt", lambda *_: tcp_info(sent=0, resent=0, received=0))
+    with pytest.raises(WireUnreadable, match=r"does not count: 10 bytes over a socket were told as \(0, 0\)"):
+        wire.require_counters()
+
+
+def test_at_the_limit_of_open_files_every_socket_is_still_read(connection: tuple[socket.socket, socket.socket]) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with os.scandir("/proc/self/fd") as listed:
+        most = max(int(entry.name) for entry in listed) + 1
+    kept: list[int] = []
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        with pytest.raises(OSError, match="Too many open files"):
+            while True:
+                kept.append(os.open(os.devnull, os.O_RDONLY))
+        ends = [wire._established(end.fileno()) for end in connection]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for descriptor in kept:
+            os.close(descriptor)
+    assert None not in ends
+    connection[0].sendall(b"open still")
+    assert connection[1].recv(10, socket.MSG_WAITALL) == b"open still"
+
+
+def test_a_socket_closed_meanwhile_is_no_connection() -> None:
+    with socket.socket() as gone:
+        number = gone.fileno()
+    assert wire._established(number) is None
+
+
+def test_an_open_socket_that_cannot_be_read_is_not_left_out(
+        monkeypatch: pytest.MonkeyPatch, connection: tuple[socket.socket, socket.socket]) -> None:
+    def refuse(*_: object) -> bytes:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(socket.socket, "getsockopt", refuse)
+    with pytest.raises(WireUnreadable, match="Operation not permitted"):
+        wire._established(connection[0].fileno())
 
 
 def test_the_store_carries_plain_json(store: dist.Store) -> None:
