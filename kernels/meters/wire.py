@@ -27,12 +27,9 @@ CLOSED_MEANWHILE = (errno.EBADF, errno.ENOTSOCK, errno.ENOTCONN)
 _RECEIVED, _SENT, _RESENT = 128, 200, 208
 _INFO_BYTES = _RESENT + 8
 _POLL_SECONDS = 0.001
-<<<<<<< Updated upstream
 _SETTLE_SECONDS = 3.0  # eight ranks on one busy core took most of a second
-=======
 _TRIED_BYTES = 10
 LOOPBACK = "127.0.0.1"
->>>>>>> Stashed changes
 
 
 class WireUnreadable(Exception):

@@ -198,8 +198,7 @@ def test_at_the_limit_of_open_files_every_socket_is_still_read(connection: tuple
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
         with pytest.raises(OSError, match="Too many open files"):
-            while True:
-                kept.append(os.open(os.devnull, os.O_RDONLY))
+            kept.extend(os.open(os.devnull, os.O_RDONLY) for _ in range(most + 1))
         ends = [wire._established(end.fileno()) for end in connection]
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
