@@ -16,6 +16,8 @@ from app.course.yaml_file import Fields
 from kernels import spec
 
 RECORDED = "recorded.json"
+COUNTING, TIMING = "counting", "timing"
+LEAST_TIMED = 2
 
 
 def identifier(draft: Draft, fields: Fields, kind: str) -> str:
@@ -91,7 +93,7 @@ def read_experiments(draft: Draft, fields: Fields, folder: Path) -> tuple[Experi
 
 
 def _experiment(draft: Draft, fields: Fields, folder: Path) -> Experiment:
-    fields.allow("id", "title", "text", "figure", "P", "strategies", "recorded")
+    fields.allow("id", "title", "text", "figure", "P", "purpose", "strategies", "recorded")
     name = identifier(draft, fields, "experiment")
     figure = fields.string("figure", required=False) or None
     if figure is not None and figure not in draft.figures:
@@ -103,7 +105,32 @@ def _experiment(draft: Draft, fields: Fields, folder: Path) -> Experiment:
     for fault in spec.world_size_faults(world_size):
         fields.fault("P", f"{fault.field} = {fault.value} cannot run.", f"It {fault.allowed}.")
     title, text = plain_text(draft, fields, "title"), text_html(draft, fields, "text")
-    return Experiment(name, title, text, figure, world_size, strategies, _recorded(fields, folder, strategies), labels)
+    if (purpose := _purpose(fields)) == TIMING:
+        _check_timing(fields, world_size, strategies)
+    recorded = () if purpose == TIMING else _recorded(fields, folder, strategies)
+    return Experiment(name, title, text, figure, world_size, strategies, recorded, labels, purpose)
+
+
+def _purpose(fields: Fields) -> str:
+    """To count bytes, unless the lesson says that time is taken."""
+    purpose = fields.string("purpose", required=False) or COUNTING
+    if purpose not in (COUNTING, TIMING):
+        fields.fault("purpose", f"there is no purpose {purpose!r}.", f"Write {TIMING}, or leave it out to count bytes.")
+    return purpose
+
+
+def _check_timing(fields: Fields, world_size: int, strategies: tuple[spec.Experiment, ...]) -> None:
+    """What is fitted is the time of an all-reduce on two ranks or more; its sizes and calls are the run's own."""
+    if len(strategies) != 1 or strategies[0].strategy != "ring_all_reduce":
+        fields.fault("strategies", "a timing run has one strategy, ring_all_reduce.", "Name it alone.")
+    elif strategies[0].options.get("collective", "all_reduce") != "all_reduce":
+        fields.fault("strategies", "alpha and B are fitted to an all-reduce.", "Write collective: all_reduce, or leave it out.")
+    elif taken := sorted({"elements", "calls"} & set(strategies[0].options)):
+        fields.fault("strategies", f"a timing run sets {' and '.join(taken)} itself, over many sizes.", "Take it out.")
+    if world_size < LEAST_TIMED:
+        fields.fault("P", f"P = {world_size} sends no message whose time could be taken.", f"Let it be {LEAST_TIMED} or more.")
+    if fields.has("recorded"):
+        fields.fault("recorded", "what was recorded of a timing run belongs to its figure.", "Take the key out.")
 
 
 def _strategy(draft: Draft, fields: Fields, world_size: int) -> spec.Experiment:

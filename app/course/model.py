@@ -99,7 +99,8 @@ class Experiment:
 
     Where `figure` is named, its fields give the values; `P` and `strategies` hold the ones the lesson starts from.
     `recorded` holds reports in the schema that the API and `worldsize measure --json` share; empty when none is shipped.
-    `labels` are the lesson's own names of the strategies, "" where it gives none.
+    `labels` are the lesson's own names of the strategies, "" where it gives none. `purpose` is "counting", bytes beside the
+    formula, or "timing": then the one strategy is called at many sizes, and what was recorded belongs to the figure.
     """
 
     id: str
@@ -110,6 +111,7 @@ class Experiment:
     strategies: tuple[spec.Experiment, ...]
     recorded: tuple[Mapping[str, object], ...] = ()
     labels: tuple[str, ...] = ()
+    purpose: str = "counting"
 
     def recorded_report(self, run: spec.Experiment) -> Mapping[str, object] | None:
         """The recorded report of this run: the same strategy at the same values and options."""

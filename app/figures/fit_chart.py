@@ -25,10 +25,11 @@ Law = Callable[[int], float]
 
 @dataclass(frozen=True)
 class Line:
-    """A law with the name that stands at its left end."""
+    """A law with its name, which stands at its left end, or `under` its right half, where a line through dots leaves room."""
 
     name: str
     law: Law
+    under: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def fit_chart(points: Sequence[Point], lines: Sequence[Line], layout: Layout, ro
     return FitChart(
         layout, plane.size_ticks(SIZE_TICKS if layout is WIDE else NARROW_SIZE_TICKS), plane.time_ticks(), paths,
         tuple(plane.at(point.n, point.seconds) for point in points), misses, middle, ticks,
-        _names(plane, sizes[0], lines), lines[-1].name if lines else "",
+        _names(plane, sizes, lines), lines[-1].name if lines else "",
     )
 
 
@@ -102,10 +103,13 @@ def _misses(points: Sequence[Point], law: Law, plane: TimePlane) -> tuple[tuple[
     return misses, ticks, middle
 
 
-def _names(plane: TimePlane, first_size: int, lines: Sequence[Line]) -> tuple[Text, ...]:
+def _names(plane: TimePlane, sizes: Sequence[int], lines: Sequence[Line]) -> tuple[Text, ...]:
     """A name above the left end of its line; the lower one of two is named below."""
+    if len(lines) == 1 and lines[0].under:
+        size = sizes[len(sizes) * 3 // 4]
+        return (Text(plane.x(size) + 14, plane.y(lines[0].law(size)) + 30, "start", lines[0].name, strong=True),)
     x = plane.layout.left + 10
-    placed = sorted((plane.y(line.law(first_size)), -number, line.name) for number, line in enumerate(lines))
+    placed = sorted((plane.y(line.law(sizes[0])), -number, line.name) for number, line in enumerate(lines))
     offsets = (-12.0,) if len(placed) == 1 else (-14.0, 24.0)
     return tuple(Text(x, y + offset, "start", name, strong=True)
                  for (y, _, name), offset in zip(placed, offsets[:len(placed)], strict=True))
@@ -115,7 +119,13 @@ def fit_row(P: int, one: Timed, fit: Fit | None) -> FitRow:
     """A size as the table writes it: measured, by the line, and the two rates that benchmarks print."""
     n, seconds = one.n, one.first_decile_seconds
     predicted = None if fit is None else fit.seconds(n)
-    percent = "" if predicted is None else f"{100 * (seconds - predicted) / seconds:+.0f} %".replace("-", "−")
+    percent = "" if predicted is None else _signed(100 * (seconds - predicted) / seconds)
     return FitRow(size_text(n), time_text(seconds), time_text(one.median_seconds),
                   "" if predicted is None else time_text(predicted), percent, rate_text(latency.algbw(n, seconds)),
                   rate_text(latency.busbw(P, n, seconds)))
+
+
+def _signed(percent: float) -> str:
+    """+10 %, −3 %, 0 %."""
+    whole = round(percent)
+    return f"{whole:+d} %".replace("-", "−") if whole else "0 %"

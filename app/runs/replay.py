@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -59,3 +60,47 @@ def words(matrix: list[list[int]] | None) -> str:
         return "not counted here"
     sent = [sum(row) for row in matrix]
     return f"{' '.join(map(str, sent))}; {sum(sent)} in all"
+
+
+def show_times(report: Json, seen: list[Json]) -> None:
+    """For a run that took times: each size beside the line through all, and the line's alpha and B, here and on the page."""
+    sizes = [4 * one["experiment"]["options"]["elements"] for one in report["experiments"]]
+    times = [first_decile(one["timeline"]) for one in report["experiments"]]
+    messages = 2 * (report["P"] - 1)
+    latency, slope = line_through(sizes, times)
+    print(f"all-reduce on P = {report['P']} processes; of the calls of each size, one in ten was faster than the time given")
+    for size, seconds in zip(sizes, times, strict=True):
+        line = latency + slope * size
+        print(f"  {size:>9,} bytes: {seconds * 1e6:9.1f} us measured, {line * 1e6:9.1f} us by the line, "
+              f"{100 * (seconds - line) / seconds:+.0f} %")
+    if latency <= 0 or slope <= 0:
+        print("  no line with a positive alpha and B fits these times: repeat them on a quieter machine")
+        return
+    print(f"  here:        {constants(latency / messages, messages / (report['P'] * slope))}")
+    for page in seen:
+        if page["alpha_seconds"] is not None:
+            print(f"  on the page: {constants(page['alpha_seconds'], page['bandwidth_bytes_per_second'])}")
+
+
+def constants(alpha: float, B: float) -> str:
+    """The two constants of a machine, in words."""
+    return f"alpha = {alpha * 1e6:.1f} us a message, B = {B / 1e6:.0f} MB/s one way"
+
+
+def first_decile(timeline: list[Json]) -> float:
+    """Seconds of a call; each call lasts as long as on its slowest rank."""
+    by_rank: dict[int, list[float]] = {}
+    for interval in timeline:
+        by_rank.setdefault(interval["rank"], []).append(interval["end_seconds"] - interval["start_seconds"])
+    slowest = [max(call) for call in zip(*by_rank.values(), strict=True)]
+    decile: float = statistics.quantiles(slowest, n=10)[0]
+    return decile
+
+
+def line_through(sizes: list[int], times: list[float]) -> tuple[float, float]:
+    """Seconds at no bytes, and seconds a byte: least squares of the relative error."""
+    a, b, d = (sum(size**power / time**2 for size, time in zip(sizes, times, strict=True)) for power in (0, 1, 2))
+    right = sum(1 / time for time in times)
+    right_size = sum(size / time for size, time in zip(sizes, times, strict=True))
+    determinant = a * d - b * b
+    return (d * right - b * right_size) / determinant, (a * right_size - b * right) / determinant

@@ -13,6 +13,7 @@ from typing import Any
 
 from app.runs import replay
 from app.runs.store import Run
+from app.runs.timing import PURPOSE, fit_json
 from kernels.spec import RunSpec, experiment_arguments, to_json
 
 NOTEBOOK_FORMAT = (4, 5)
@@ -32,10 +33,12 @@ def command(spec: RunSpec) -> str:
 
 def script(run: Run) -> str:
     """A Python file: python FILE."""
-    return "\n".join((_source(), "", _values(run), "", 'if __name__ == "__main__":', f"    {CALL}", ""))
+    return "\n".join((_source(), "", _values(run), "", 'if __name__ == "__main__":', f"    {_call(run)}", ""))
 
 
-CALL = "show(measure(SPEC), SEEN)"
+def _call(run: Run) -> str:
+    show = "show_times" if run.spec.purpose == PURPOSE else "show"
+    return f"{show}(measure(SPEC), SEEN)"
 
 
 def notebook(run: Run) -> str:
@@ -52,7 +55,7 @@ def notebook(run: Run) -> str:
         _cell("code", _source(), run),
         _cell("markdown", "What is run, and what the page showed. Change a value in `SPEC` to measure something else.", run),
         _cell("code", _values(run), run),
-        _cell("code", CALL, run),
+        _cell("code", _call(run), run),
     ]
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
@@ -70,8 +73,15 @@ def _source() -> str:
 
 
 def _values(run: Run) -> str:
-    seen = [{"strategy": result["strategy"], "measured": {"matrix": result["measured"]["matrix"]}} for result in run.results]
-    return f"SPEC = json.loads({_literal(to_json(run.spec))})\nSEEN = json.loads({_literal(seen)})"
+    return f"SPEC = json.loads({_literal(to_json(run.spec))})\nSEEN = json.loads({_literal(_seen(run))})"
+
+
+def _seen(run: Run) -> list[dict[str, Any]]:
+    """What the page showed: for each experiment who sent what to whom; of a timing run the two constants."""
+    if run.spec.purpose == PURPOSE:
+        fit = None if run.report is None else fit_json(run.report)
+        return [] if fit is None else [{name: fit[name] for name in ("alpha_seconds", "bandwidth_bytes_per_second")}]
+    return [{"strategy": result["strategy"], "measured": {"matrix": result["measured"]["matrix"]}} for result in run.results]
 
 
 def _literal(value: Any) -> str:

@@ -1,4 +1,5 @@
 """How long an all-reduce takes on this machine: a run over many sizes, and alpha and beta fitted to it.
+In a shell: `python -m app.runs.timing P`.
 
 Each size is called CALLS times in a row, and a call lasts as long as on its slowest rank. Buffers are copied before the first
 call, so copying is no part of the time. Of all calls of a size the first decile counts: `latency.timed` says why. One step
@@ -7,12 +8,15 @@ before the measured one warms up: it pays for connections and first touches of m
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from app.runs import replay
+from app.runs.launch import LocalLauncher
 from app.theory.latency import Fit, Timed, fit_alpha_beta, timed
 from app.theory.units import BYTES_PER_ELEMENT
-from kernels.spec import Experiment, ExperimentReport, RunReport, RunSpec
+from kernels.spec import Experiment, ExperimentReport, Fault, RunReport, RunSpec, run_faults, to_json
 
 SIZES = tuple(2**power for power in range(10, 21))  # elements of 4 bytes: 4 KiB to 4 MiB
 CALLS = 25  # on 4 ranks and 2 busy cores a call takes 2 to 10 ms: so the whole run ends in 5 to 12 s
@@ -80,3 +84,18 @@ def fit_json(report: RunReport) -> dict[str, Any]:
             for one in timed_sizes(report)
         ],
     }
+
+
+def main(words: Sequence[str]) -> None:
+    """Times on so many ranks in a shell, as a script to take away prints them."""
+    if len(words) != 1 or not words[0].isdecimal():
+        raise SystemExit("usage: python -m app.runs.timing P        P ranks, such as 2")
+    run = timing_run(int(words[0]))
+    if faults := run_faults(run) + ([] if run.P >= LEAST_WORLD_SIZE else [Fault("P", run.P, "one rank sends no message")]):
+        raise SystemExit("; ".join(map(str, faults)))
+    with LocalLauncher() as launcher:
+        replay.show_times(to_json(launcher.run(run)), [])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from app.learners.store import get_or_create_learner
-from app.runs import queue
+from app.runs import queue, timing
 from app.web.deps import AllowanceDep, SiteDep, VisitorDep, remember
 from app.web.logs import log
 from kernels import spec
@@ -98,11 +98,17 @@ def ask_for_run(request: Request, site: SiteDep, who: VisitorDep, allowance: All
 
 @router.get("/runs/{run_id}")
 def read_run(site: SiteDep, run_id: str) -> Response:
-    """The run as it stands. `reports` is empty until it is done; `timings` are seconds by phase, those that are known."""
+    """The run as it stands. `reports` is empty until it is done; `timings` are seconds by phase, those that are known; `fit` is
+    what a run brought that took times and counted no bytes."""
     with site.database.reading() as session:
         run = queue.get(session, run_id)
         position = queue.position(session, run)
     return JSONResponse(run_json(run, position), headers=PRIVATE)
+
+
+def fit_of(run: queue.Run) -> dict[str, Any] | None:
+    """Times by size and the line through them, of a timing run that is done; null for all others."""
+    return timing.fit_json(run.report) if run.report is not None and run.spec.purpose == timing.PURPOSE else None
 
 
 def run_json(run: queue.Run, position: int) -> dict[str, Any]:
@@ -114,6 +120,7 @@ def run_json(run: queue.Run, position: int) -> dict[str, Any]:
         "position": position,
         "spec": spec.to_json(run.spec),
         "reports": [dict(report) for report in run.results],
+        "fit": fit_of(run),
         "timings": dict(run.seconds),
         "failure": None if failure is None else asdict(failure),
         "asked_at": run.asked_at.isoformat(),

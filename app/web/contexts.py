@@ -267,6 +267,7 @@ class Experiment(Context):
     runs: bool
     commands: tuple[str, ...]  # what does the same in a shell, where pages cannot start runs
     size: int  # GPUs of the run
+    timed: bool  # whether time is taken and no bytes are counted
 
 
 @dataclass(frozen=True)

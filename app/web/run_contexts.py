@@ -7,7 +7,9 @@ from typing import ClassVar, Literal
 
 from markupsafe import Markup
 
+from app.web.collective_table import CollectiveTable
 from app.web.contexts import Context, StrategyResult
+from app.web.timing_views import Timing
 
 
 @dataclass(frozen=True)
@@ -52,13 +54,16 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Results:
-    """Strategies side by side. `name` keeps the tabs of two results on one page apart."""
+    """Strategies side by side. `name` keeps the tabs of two results on one page apart. Times, and collectives by the dozen, are
+    drawn in ways of their own."""
 
     name: str
     heading: str
     strategies: tuple[StrategyResult, ...]
     left_out: tuple[LeftOut, ...]
     tabs: bool
+    timing: Timing | None = None
+    table: CollectiveTable | None = None
 
 
 @dataclass(frozen=True)

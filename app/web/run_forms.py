@@ -12,6 +12,7 @@ from app.errors import BadInput, NotFound, RunRejected
 from app.figures import FIGURES
 from app.figures.engine import read_query, start_values
 from app.figures.inputs import Inputs
+from app.runs import timing
 from app.runs.sharing import LeftOut, runnable
 from kernels import spec
 from kernels.spec import Fault, RunSpec
@@ -19,6 +20,7 @@ from kernels.spec import Fault, RunSpec
 Pairs = Sequence[tuple[str, str]]
 NUMBERS = ("P", "L", "H", "T", "m")
 MOST_DIGITS = 9
+SET_ELSEWHERE = (spec.ELEMENTS.name, "calls")
 OWN_KEYS = ("experiment", "again", "strategy", *NUMBERS)
 
 
@@ -42,6 +44,8 @@ class Place:
 
     def is_at(self, run: RunSpec) -> bool:
         """Whether a run is one of this experiment: at any values where a figure gives them, else at the lesson's own."""
+        if run.purpose != self.experiment.purpose:
+            return False
         if self.experiment.figure is None:
             fitting, _ = runnable(self.experiment.P, self.experiment.strategies)
             return fitting is not None and (run.P, run.experiments) == (fitting.P, fitting.experiments)
@@ -58,8 +62,8 @@ def same_kind(one: spec.Experiment, other: spec.Experiment) -> bool:
 
 
 def _kind(experiment: spec.Experiment) -> tuple[str, dict[str, spec.OptionValue]]:
-    """A strategy and its options, but for the length of its buffer, which a figure may set."""
-    return experiment.strategy, {name: value for name, value in experiment.options.items() if name != spec.ELEMENTS.name}
+    """A strategy and its options, but for the length of its buffer and its calls: a figure or a timing run sets those."""
+    return experiment.strategy, {name: value for name, value in experiment.options.items() if name not in SET_ELSEWHERE}
 
 
 def find_place(course: Course, key: str) -> Place:
@@ -75,7 +79,13 @@ def find_place(course: Course, key: str) -> Place:
 def wanted(place: Place, pairs: Pairs, max_world_size: int) -> RunSpec:
     """What can run of an experiment at the values of a form. Raises BadInput or RunRejected."""
     size, experiments = at_values(place.experiment, form_values(place, pairs))
-    return possible(size, experiments, max_world_size)
+    run = possible(size, experiments, max_world_size)
+    return timed(size, place.experiment) if place.experiment.purpose == timing.PURPOSE else run
+
+
+def timed(size: int, experiment: Experiment) -> RunSpec:
+    """The run over many sizes that a timing experiment stands for."""
+    return timing.timing_run(size, str(experiment.strategies[0].option("implementation")))
 
 
 def possible(size: int, experiments: Sequence[spec.Experiment], max_world_size: int) -> RunSpec:
@@ -125,6 +135,8 @@ def at_values(experiment: Experiment, values: Mapping[str, Any]) -> tuple[int, t
     one micro-batch, the pipeline in P of them.
     """
     size = values.get("P", experiment.P)
+    if experiment.purpose == timing.PURPOSE:
+        return size, timed(size, experiment).experiments
     numbers = {name: values[name] for name in ("L", "H", "T", "m") if name in values}
     equal = values.get("batch") == "equal"
     length = int(values["s"]) if "s" in values else None  # a figure may offer a few lengths as words

@@ -8,6 +8,8 @@ from typing import Any
 from markupsafe import Markup
 from starlette.requests import Request
 
+from app.course.model import Experiment
+from app.runs.timing import PURPOSE
 from app.web import contexts, run_contexts
 from app.web.deps import Site, Visitor
 from app.web.experiments import command
@@ -33,9 +35,17 @@ def experiment_view(
         place=element(place),
         run=fragment(site.environment, place_view(seen, place, who, how)),
         runs=site.settings.runs,
-        commands=tuple(command(experiment.P, run) for run in experiment.strategies),
+        commands=commands(experiment),
         size=experiment.P,
+        timed=experiment.purpose == PURPOSE,
     )
+
+
+def commands(experiment: Experiment) -> tuple[str, ...]:
+    """What does the same in a shell."""
+    if experiment.purpose == PURPOSE:
+        return (f"python -m app.runs.timing {experiment.P}",)
+    return tuple(command(experiment.P, run) for run in experiment.strategies)
 
 
 def button_of(

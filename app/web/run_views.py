@@ -16,17 +16,22 @@ from app.course.model import Experiment
 from app.runs import own, queue, take_away
 from app.runs.queue import Run
 from app.runs.results import predicted
+from app.runs.timing import PURPOSE
 from app.web import run_contexts as views
 from app.web import run_words as words
+from app.web.collective_table import CollectiveTable, collective_table
+from app.web.contexts import StrategyResult
 from app.web.deps import Site, Visitor
 from app.web.experiments import FULL_WIDTH, recorded_sentence, result_view
 from app.web.render import byte_count, thousands
 from app.web.run_forms import Place, left_out_of
+from app.web.timing_views import Timing, is_timing, measured_times, recorded_times, timing_titles
 from kernels import spec
 
 POLL_MILLISECONDS = 200
 SLOWEST_POLL_MILLISECONDS = 2000  # somebody far back in the queue asks less often
 MOST_TABS = 4  # more stand below each other
+MOST_OUTLINES = 8
 PLAIN_PLACE = "run"
 
 
@@ -84,6 +89,8 @@ def element(place: Place | None) -> str:
 
 def titles(run: Run, place: Place | None) -> list[str]:
     """What the strategies of a run are called: as in the lesson, or told apart among themselves."""
+    if is_timing(run.spec):
+        return timing_titles(run.spec)
     if place is not None:
         return [place.experiment.title_of(place.taught(one) or one) for one in run.spec.experiments]
     among = Experiment("", "", "", None, run.spec.P, run.spec.experiments)
@@ -183,6 +190,8 @@ def _ending(measured: views.Measured | None, failure: views.Failure | None) -> s
         return f"{failure.heading} {failure.message}"
     if measured is None:
         return ""
+    if measured.results.timing is not None:
+        return f"Measured. {measured.results.timing.status}"
     verdicts = (f"{one.title}: {one.verdict}, {one.measured_total}." for one in measured.results.strategies)
     return f"Measured. {' '.join(verdicts)}"
 
@@ -195,7 +204,9 @@ def _joined(seen: Seen, who: Visitor) -> str:
 
 
 def _outlines(run: Run, place: Place | None) -> tuple[views.Outline, ...]:
-    """What every strategy is predicted to send on gloo, by rank where the cut is known."""
+    """What every strategy is predicted to send on gloo, by rank where the cut is known; nothing where there are too many."""
+    if is_timing(run.spec) or len(run.spec.experiments) > MOST_OUTLINES:
+        return ()
     return tuple(_outline(run.spec.P, one, title) for one, title in zip(run.spec.experiments, titles(run, place), strict=True))
 
 
@@ -214,37 +225,56 @@ def _outline(size: int, experiment: spec.Experiment, title: str) -> views.Outlin
 
 def _measured(run: Run, seen: Seen, place: Place | None, who: Visitor, how: Setting) -> views.Measured:
     assert run.ended_at is not None
-    names = titles(run, place)
-    strategies = tuple(result_view(report, title) for report, title in zip(run.results, names, strict=True))
-    missing = left_out_of(place, run.spec) if place is not None else []
-    title_of = place.experiment.title_of if place is not None else str
-    left_out = tuple(_left_out(title_of(one), one, faults) for one, faults in missing)
     whose = "" if run.asked_by == who.id or how.permalink else ", for somebody else who asked for the same"
     return views.Measured(
         run_id=run.id,
-        headline=_headline(run.results, names),
+        headline=Markup("") if is_timing(run.spec) else _headline(run.results, titles(run, place)),
         setting="" if how.permalink else words.setting(run.spec),  # its own page has it as the headline
         age=f"Measured on this server {words.age(run.ended_at, seen.now)}{whose}.",
         phases=words.phases_of_done(run),
-        results=results_view(f"own-{element(place)}", "In one launch", strategies, left_out),
+        results=_results_of(run, place, f"own-{element(place)}"),
         command=take_away.command(run.spec),
     )
 
 
+def _results_of(run: Run, place: Place | None, name: str) -> views.Results:
+    if is_timing(run.spec) and run.report is not None:
+        return times_view(measured_times(name, run.report))
+    strategies = tuple(result_view(report, title) for report, title in zip(run.results, titles(run, place), strict=True))
+    missing = left_out_of(place, run.spec) if place is not None else []
+    title_of = place.experiment.title_of if place is not None else str
+    left_out = tuple(_left_out(title_of(one), one, faults) for one, faults in missing)
+    return results_view(name, "In one launch", strategies, left_out, collective_table(run.results))
+
+
 def results_view(
-    name: str, heading: str, strategies: tuple[Any, ...], left_out: tuple[views.LeftOut, ...] = ()
+    name: str, heading: str, strategies: tuple[StrategyResult, ...], left_out: tuple[views.LeftOut, ...] = (),
+    table: CollectiveTable | None = None,
 ) -> views.Results:
-    return views.Results(name, heading, strategies, left_out, 1 < len(strategies) <= MOST_TABS)
+    return views.Results(name, heading, strategies, left_out, 1 < len(strategies) <= MOST_TABS, table=table)
+
+
+def times_view(times: Timing) -> views.Results:
+    """Times in the place of strategies."""
+    return views.Results(times.name, "", (), (), False, timing=times)
 
 
 def recorded_view(experiment: Experiment) -> views.Recorded | None:
     """Results in the order of the lesson, from the run that ships with it."""
+    if experiment.purpose == PURPOSE:
+        return _recorded_times(experiment)
     found = [(run, report) for run in experiment.strategies if (report := experiment.recorded_report(run)) is not None]
     if not found:
         return None
     strategies = tuple(result_view(report, experiment.title_of(run)) for run, report in found)
-    results = results_view(f"shown-{experiment.id}", "All of them, in one launch", strategies)
+    table = collective_table([report for _, report in found])
+    results = results_view(f"shown-{experiment.id}", "All of them, in one launch", strategies, table=table)
     return views.Recorded(recorded_sentence(found[0][1]), results)
+
+
+def _recorded_times(experiment: Experiment) -> views.Recorded | None:
+    recorded = recorded_times(f"shown-{experiment.id}", experiment.P)
+    return None if recorded is None else views.Recorded(recorded_sentence(recorded[1]), times_view(recorded[0]))
 
 
 def _headline(results: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Markup:
@@ -260,7 +290,7 @@ def _headline(results: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Mar
     apart = [name for one, name in zip(results, names, strict=True) if one["ideal_gap"]["bytes"]]
     if not apart:
         return equal
-    who = f"{' and '.join(apart)} {'departs' if len(apart) == 1 else 'depart'}"
+    who = f"{words.listed(apart)} {'departs' if len(apart) == 1 else 'depart'}"
     return equal + Markup(" <mark>{} from the formula</mark>, for a reason that has a name.").format(who)
 
 

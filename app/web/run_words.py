@@ -8,11 +8,13 @@ from datetime import datetime
 from app.errors import RunRejected
 from app.runs.queue import Run, State
 from app.web.run_contexts import Phase
+from app.web.timing_views import is_timing, timing_range, timing_setting
 from kernels.spec import ELEMENTS, RunSpec
 
 STEPS = ("Queue", "Launch", "Warm-up", "Measure", "Done")
+MOST_NAMES = 6  # in one sentence
 SPACE = "\N{NO-BREAK SPACE}"
-NUMERALS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+NUMERALS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 ORDINALS = ("", "Next", "Second", "Third", "Fourth", "Fifth", "Sixth", "Seventh", "Eighth", "Ninth", "Tenth")
 
 
@@ -51,6 +53,8 @@ def age(then: datetime, now: datetime) -> str:
 
 def setting(run: RunSpec) -> str:
     """'P = 4, L = 2, H = 4, T = 1', as far as all experiments of the run share it."""
+    if is_timing(run):
+        return timing_setting(run)
     words = [f"P{SPACE}={SPACE}{run.P}"]
     lengths = {one.options.get(ELEMENTS.name, 0) for one in run.experiments}
     if len(lengths) == 1 and (elements := lengths.pop()):  # a collective alone: the model's numbers say nothing about it
@@ -60,6 +64,22 @@ def setting(run: RunSpec) -> str:
         if len(values) == 1 and (name != "m" or values != {1}):
             words.append(f"{name}{SPACE}={SPACE}{values.pop()}")
     return ", ".join(words)
+
+
+def page_title(run: RunSpec, names: Sequence[str]) -> str:
+    """The heading of a run's own page."""
+    gpus = f"{numeral(run.P)} GPU{'' if run.P == 1 else 's'}"
+    if is_timing(run):
+        return f"An all-reduce, timed on {gpus}"
+    return f"{names[0]} on {gpus}" if len(names) == 1 else f"{numeral(len(names)).capitalize()} ways, {gpus}"
+
+
+def page_lede(run: RunSpec, names: Sequence[str]) -> str:
+    """What ran and at which values, in one sentence; a long list of names is left to the result."""
+    if is_timing(run):
+        return f"{numeral(len(names)).capitalize()} sizes of buffer, from {timing_range(run)}."
+    some = list(dict.fromkeys(names))
+    return f"{', '.join(some)}, at {setting(run)}." if len(some) <= MOST_NAMES else f"At {setting(run)}."
 
 
 def refusal(rejected: RunRejected) -> str:
@@ -92,6 +112,8 @@ def running(run: Run, titles: Sequence[str]) -> str:
     if progress is None or progress.phase not in ("warming up", "measuring"):
         return f"{again}{processes(run.spec)} start{'s' if run.spec.P == 1 else ''} and find each other on this machine."
     title = titles[progress.experiment]
+    if is_timing(run.spec):
+        return f"{again}{title}, {'to warm up' if progress.phase == 'warming up' else 'call after call'}."
     if progress.phase == "warming up":
         why = "libraries arrange their buffers in these steps, so they do not count"
         return f"{again}{title}, warming up in {progress.dtype}: {why}."
@@ -119,7 +141,8 @@ def _where(run: Run, position: int) -> tuple[int, str, str | None]:
         return 1, "", None
     if progress.phase == "warming up" and progress.fraction == 0:
         return 2, "", None
-    return 3, f"strategy {progress.experiment + 1} of {progress.experiments}", f"{progress.fraction:.3f}"
+    what = "size" if is_timing(run.spec) else "strategy"
+    return 3, f"{what} {progress.experiment + 1} of {progress.experiments}", f"{progress.fraction:.3f}"
 
 
 def phases_of_done(run: Run) -> tuple[Phase, ...]:

@@ -34,7 +34,7 @@ from app.web.run_views import (
     status_view,
     titles,
 )
-from app.web.run_words import numeral, refusal, setting
+from app.web.run_words import page_lede, page_title, refusal
 
 router = APIRouter()
 # A run's address is all it takes to read it: it belongs into no index and no cache.
@@ -123,10 +123,9 @@ def run_page(request: Request, site: SiteDep, who: VisitorDep, run_id: str, of: 
     run = seen.run
     view = place_view(seen, place, who, Setting(permalink=True))
     names = titles(run, place)
-    gpus = f"{numeral(run.spec.P)} GPU{'' if run.spec.P == 1 else 's'}"
     page = run_contexts.RunPage(
-        title=f"{names[0]} on {gpus}" if len(names) == 1 else f"{numeral(len(names)).capitalize()} ways, {gpus}",
-        lede=f"{', '.join(dict.fromkeys(names))}, at {setting(run.spec)}.",
+        title=page_title(run.spec, names),
+        lede=page_lede(run.spec, names),
         run=fragment(site.environment, view),
         place=element(place),
         facts=facts(run),

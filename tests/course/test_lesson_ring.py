@@ -13,8 +13,9 @@ import pytest
 from app.course import figure_fields
 from app.course.grade import grade
 from app.course.load import load_course
-from app.course.model import Lesson, Question
+from app.course.model import Experiment, Lesson, Question
 from app.course.render import render_section
+from app.figures import alpha_beta
 from tests.course.conftest import ROOT
 from tests.course.pages import NamedSlots
 from tests.course.test_real_lessons import text_of
@@ -99,16 +100,30 @@ def test_nothing_gives_the_reduce_scatter_of_gloo_away_before_the_guess() -> Non
             before.append(part if isinstance(part, str) else "")
 
 
-def test_the_recorded_run_holds_all_four_ways_and_was_equal_to_the_byte() -> None:
-    (experiment,) = lesson().experiments
+def six_collectives() -> Experiment:
+    found = lesson().find_experiment("six-collectives")
+    assert found is not None
+    return found
+
+
+def test_the_recorded_run_holds_all_twelve_ways_and_was_equal_to_the_byte() -> None:
+    experiment = six_collectives()
     reports = [experiment.recorded_report(run) for run in experiment.strategies]
-    assert [report["verdict"] for report in reports if report is not None] == ["equal"] * 4
+    assert [report["verdict"] for report in reports if report is not None] == ["equal"] * 12
     totals = [sum(report["measured"]["payload_bytes_by_rank"]) for report in reports if report is not None]  # type: ignore[index]
-    assert totals == [768, 768, 384, 768]
+    assert totals == [768, 768, 384, 768, 384, 384, 384, 384, 384, 384, 128, 128]
 
 
-def test_the_four_ways_have_names_of_their_own_at_any_values() -> None:
-    (experiment,) = lesson().experiments
-    names = ["All-reduce by hand", "All-reduce through gloo", "Reduce-scatter by hand", "Reduce-scatter through gloo"]
+def test_the_twelve_ways_have_names_of_their_own_at_any_values() -> None:
+    experiment = six_collectives()
+    titles = ("All-reduce", "Reduce-scatter", "All-gather", "All-to-all", "Broadcast", "Send and receive")
+    names = [f"{title} {way}" for title in titles for way in ("by hand", "through gloo")]
     assert [experiment.title_of(run) for run in experiment.strategies] == names
     assert [experiment.title_of(replace(run, H=8)) for run in experiment.strategies] == names
+
+
+def test_times_are_taken_at_the_figure_that_holds_the_recorded_ones() -> None:
+    experiment = lesson().find_experiment("own-machine")
+    assert experiment is not None
+    assert (experiment.purpose, experiment.figure) == ("timing", "alpha_beta")
+    assert alpha_beta.timed_sizes(experiment.P) != ()
