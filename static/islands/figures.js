@@ -34,7 +34,8 @@
   function takeOver(form) {
     for (const slider of form.querySelectorAll("[type=range]")) {
       const number = partner(slider);
-      if (changed(slider)) number.value = slider.value;
+      if (changed(slider)) number.value = slider.value; // moved before this script ran
+      else slider.value = number.value;                 // or the number was typed
       slider.removeAttribute("name");
     }
     for (const hidden of form.querySelectorAll("[data-other]")) hidden.remove();
