@@ -41,7 +41,7 @@ def recorded_sentence(report: Report) -> str:
 def result_view(report: Report, title: str = "") -> contexts.StrategyResult:
     strategy = spec.STRATEGY_SPECS[report["strategy"]]
     measured = report["measured"]
-    payload = measured["payload_bytes_by_rank"]
+    payload = _payload(report)
     total = None if payload is None else sum(payload)
     return contexts.StrategyResult(
         strategy=strategy.name,
@@ -53,13 +53,20 @@ def result_view(report: Report, title: str = "") -> contexts.StrategyResult:
         terms=_terms(report),
         bars=_bars(report),
         bars_note=_bars_note(report),
-        matrix=_matrix(measured["matrix"]),
+        matrix=_matrix(None if payload is None else measured["matrix"]),
         wire=_wire(payload, measured["wire_bytes_by_rank"]),
         formula_total=byte_count(report["predicted"]["total_bytes"]),
         by_rank="not measured" if payload is None else RANK_GAP.join(thousands(count) for count in payload),
         measured_total="not measured" if total is None else byte_count(total),
         verdict=report["verdict"],
     )
+
+
+def _payload(report: Report) -> Sequence[int] | None:
+    """Bytes by rank, if there are any that can be shown. The payload is a difference of two readings: where a connection never
+    fell silent, what passed beside the step may leave less than nothing, and such a number would only mislead."""
+    payload: Sequence[int] | None = report["measured"]["payload_bytes_by_rank"]
+    return None if payload is None or min(payload) < 0 else payload
 
 
 def cause_name(cause: str) -> str:
@@ -93,15 +100,15 @@ def _finding(report: Report) -> str:
 
 def _is_uniform(report: Report) -> bool:
     """Whether every GPU sends the same, so that one GPU's number says it all."""
-    payload = report["measured"]["payload_bytes_by_rank"]
+    payload = _payload(report)
     expected = report["backend_predicted"]["per_gpu_elements"]["by_rank"]
-    return bool(payload) and expected is not None and len(set(payload)) == 1 and len(set(expected)) == 1
+    return payload is not None and expected is not None and len(set(payload)) == 1 and len(set(expected)) == 1
 
 
 def _terms(report: Report) -> tuple[contexts.Term, ...]:
     """formula = backend = measured, in bytes: of each GPU where all send the same, else of all GPUs together."""
     uniform = _is_uniform(report)
-    payload = report["measured"]["payload_bytes_by_rank"]
+    payload = _payload(report)
     formula, backend = _amount(report["predicted"], uniform), _amount(report["backend_predicted"], uniform)
     scope = "each GPU" if uniform else "all GPUs together"
     terms = [
@@ -138,7 +145,7 @@ def _outlines(report: Report) -> tuple[Sequence[float], str]:
 
 
 def _bars(report: Report) -> tuple[contexts.RankBar, ...]:
-    payload = report["measured"]["payload_bytes_by_rank"]
+    payload = _payload(report)
     if payload is None:
         return ()
     outlines, _ = _outlines(report)

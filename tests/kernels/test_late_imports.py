@@ -12,7 +12,7 @@ from app.runs.launch import LocalLauncher
 from kernels import host, strategies
 from kernels.spec import Experiment, RunSpec
 
-pytestmark = [pytest.mark.torchrun, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.torchrun
 
 SINGLE, MEGATRON = Experiment("single"), Experiment("megatron_core")
 

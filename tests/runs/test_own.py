@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.db import Database
 from app.runs import own
-from app.runs.queue import Run
+from app.runs.queue import Run, State
 from kernels.spec import RunSpec
 from tests.runs import asking
 from tests.runs.asking import ask, cancel, spec
@@ -53,3 +53,45 @@ def test_an_ended_run_is_found_with_its_results(database: Database) -> None:
     found = latest(database, "ada")
     assert found is not None
     assert found.results
+
+
+def test_a_run_that_was_shown_again_is_the_latest_again(database: Database) -> None:
+    asking.show_worker(database)
+    first = ask(database, "ada", spec(1)).run_id
+    asking.end(database, asking.take(database))
+    ask(database, "ada", spec(2))
+    assert ask(database, "ada", spec(1)).run_id == first
+    found = latest(database, "ada")
+    assert found is not None
+    assert found.id == first
+
+
+def test_a_run_that_its_learner_ended_is_still_the_latest(database: Database) -> None:
+    run_id = ask(database, "ada", spec()).run_id
+    cancel(database, run_id, "ada")
+    found = latest(database, "ada")
+    assert found is not None
+    assert (found.id, found.state) == (run_id, State.CANCELLED)
+
+
+def test_the_latest_with_a_result_is_found_behind_one_without(database: Database) -> None:
+    asking.show_worker(database)
+    measured = ask(database, "ada", spec(1)).run_id
+    asking.end(database, asking.take(database))
+    cancel(database, ask(database, "ada", spec(2)).run_id, "ada")
+    with database.reading() as session:
+        found = own.latest_that(session, "ada", lambda run: True, measured=True)
+    assert found is not None
+    assert found.id == measured
+
+
+def test_a_forgotten_run_is_nobody_s_latest_but_is_kept(database: Database) -> None:
+    first, second = (ask(database, "ada", spec(tokens)).run_id for tokens in (1, 2))
+    cancel(database, second, "ada")
+    for run_id in (first, second):
+        with database.writing() as session:
+            own.forget(session, "ada", run_id)
+    found = latest(database, "ada")
+    assert found is not None
+    assert found.id == first, "it still waits, so it was not forgotten"
+    assert asking.get(database, second).state is State.CANCELLED

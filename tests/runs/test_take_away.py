@@ -17,10 +17,11 @@ from pathlib import Path
 import pytest
 
 from app.db import Database
+from app.errors import RunFailed
 from app.runs import results, take_away
 from app.runs.launch import LocalLauncher
 from app.runs.queue import Run
-from app.runs.store import State
+from app.runs.store import Failure, State
 from kernels.spec import Experiment, RunSpec, to_json
 from tests.databases import migrated, sqlite_url
 from tests.runs.asking import ask, end, get, take
@@ -69,6 +70,24 @@ def test_the_script_prints_the_numbers_of_the_page_and_leaves_no_logs(run: Run, 
                          env={**os.environ, "TMPDIR": str(temporary)})
     told(job.stdout, run)
     assert list(temporary.glob("torchelastic_*")) == []  # torch keeps an empty cache folder for all its programs
+
+
+@pytest.mark.torchrun
+def test_the_script_of_a_run_that_failed_repeats_it_elsewhere(tmp_path: Path) -> None:
+    with LocalLauncher(extra_strategies="tests.rogues.last_rank_raises") as launcher, pytest.raises(RunFailed) as ended:
+        launcher.run(SPEC)
+    error = ended.value
+    with migrated(sqlite_url(tmp_path)) as database:
+        asked = ask(database, "ada", SPEC)
+        why = Failure(str(error), rank=error.rank, exit=error.exit, phase=error.phase, log_tail=error.log_tail)
+        assert end(database, take(database), State.FAILED, failure=why)
+        run = get(database, asked.run_id)
+    assert (run.results, error.rank) == ((), 1)
+    file = tmp_path / "run.py"
+    file.write_text(take_away.script(run))
+    job = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, check=True, timeout=600)
+    assert job.stdout.startswith(SHOWN)
+    assert "on the page" not in job.stdout, "there is nothing to compare with"
 
 
 @pytest.mark.torchrun

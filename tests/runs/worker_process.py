@@ -24,15 +24,16 @@ FAULTY = StrategySpec("faulty", "Faulty", "none", "Goes wrong.", options=(
 
 
 def main(data_dir: str, url: str, *, seconds: float = 0.0, journal: str = "", real: bool = False, concurrency: int = 1,
-         silent_seconds: float = worker.SILENT_SECONDS, mute_seconds: float = worker.MUTE_SECONDS) -> None:
-    """Until SIGTERM. `real` launches; else a run takes `seconds`, and the journal tells of each."""
+         strategies: str = FAULTY_STRATEGIES, silent_seconds: float = worker.SILENT_SECONDS,
+         mute_seconds: float = worker.MUTE_SECONDS) -> None:
+    """Until SIGTERM. `real` launches, with the strategies of a module; else a run takes `seconds`, and a journal tells of it."""
     worker.SILENT_SECONDS, worker.MUTE_SECONDS = silent_seconds, mute_seconds
     STRATEGY_SPECS["faulty"] = FAULTY
     settings = Settings(data_dir=Path(data_dir), database_url=url, concurrency=concurrency)
 
     def make() -> Any:
         if real:
-            return LocalLauncher(extra_strategies=FAULTY_STRATEGIES, scratch_parent=Path(data_dir))
+            return LocalLauncher(extra_strategies=strategies, scratch_parent=Path(data_dir))
         return MadeUpLauncher(seconds, journal=Path(journal) if journal else None)
 
     run_worker(settings, make)

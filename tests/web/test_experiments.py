@@ -104,6 +104,15 @@ def test_sockets_that_cannot_be_read_leave_no_bars_and_no_wire() -> None:
     assert line(UNREADABLE) == [("", "768"), ("equal", "768")]
 
 
+def test_less_than_nothing_is_not_drawn() -> None:
+    """A difference of two readings that never settled."""
+    noisy = report("data_parallel", [48] * 4, [48] * 4, [192, 192, -1813, 192], verdict="inconclusive")
+    view = result_view(noisy)
+    assert (view.bars, view.matrix, view.wire, view.measured_total) == ((), (), None, "not measured")
+    assert view.by_rank == "not measured"
+    assert view.verdict == "inconclusive"
+
+
 def test_the_matrix_shades_by_share_and_leaves_itself_empty() -> None:
     matrix = result_view(UNEVEN).matrix
     assert [row[(rank + 1) % 4].shade for rank, row in enumerate(matrix)] == ["q8", "q5", "q8", "q10"]

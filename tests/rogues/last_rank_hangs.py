@@ -1,0 +1,15 @@
+"""data_parallel whose last rank waits for ever after its first step."""
+
+import signal
+
+from kernels.strategies.base import Context
+from tests.rogues.wrapped import data_parallel_and
+
+
+def hang_on_the_last(context: Context) -> None:
+    while context.mesh.rank == context.mesh.world_size - 1:
+        signal.pause()
+
+
+STRATEGIES = {"data_parallel": data_parallel_and(hang_on_the_last)}
+SPECS = ()
