@@ -94,7 +94,7 @@ def _pipeline(P: int, setting: Setting) -> Amount:
 
 
 def tensor_can_run(P: int, H: int) -> bool:
-    """Whether min(P, H) GPUs can share H columns equally."""
+    """Whether min(P, H) GPUs can share H rows equally."""
     return H % tensor_parallel.active_gpus(P, H) == 0
 
 

@@ -40,14 +40,14 @@ class Link:
 
 
 def gpu(rank: int, x: float, y: float, H: int, L: int, holds: frozenset[tuple[int, int]], idle: bool = False) -> Gpu:
-    """A GPU that holds the given (layer, column) pairs of a model with L layers of H x H side by side."""
+    """A GPU that holds the given (layer, row) pairs of a model with L layers of H x H side by side."""
     held: list[str] = []
     absent: list[str] = []
     for layer in range(L):
         left = x + CELLS_LEFT + layer * (H * CELL_PITCH + LAYER_GAP)
-        for column in range(H):
-            squares = svg.squares(H, left + column * CELL_PITCH, y + CELLS_TOP, 1)
-            (held if (layer, column) in holds else absent).append(squares)
+        for row in range(H):
+            squares = svg.squares(H, left, y + CELLS_TOP + row * CELL_PITCH, H)
+            (held if (layer, row) in holds else absent).append(squares)
     return Gpu(rank, x, y, _pins(x, y), "".join(held), "".join(absent), idle)
 
 

@@ -203,7 +203,7 @@ def _add_notes(case: Case, drawn: Frame, board: _Board) -> None:
     setting = case.setting
     _, tensor, pipeline = drawn.lines
     if tensor_parallel.active_gpus(drawn.last, setting.H) < drawn.last:
-        text = ("Dotted: the formula goes on, a run cannot.", f"{setting.H} columns keep no more than {setting.H} GPUs busy.")
+        text = ("Dotted: the formula goes on, a run cannot.", f"{setting.H} rows keep no more than {setting.H} GPUs busy.")
         board.place([text], _places_along(tensor.exact, board.plane, len(text)))
     elif tensor.stops:
         text = (f"Dots: the P that divide {setting.H}. Between them", "only the formula goes on.")

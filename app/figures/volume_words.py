@@ -94,7 +94,7 @@ def difference(strategy: Strategy, case: Case) -> tuple[str, str]:
     if case.P == 1:
         return "exactly 0", _why_nothing(strategy, case.setting.L)
     if amount.exact is None:
-        return "cannot run", (f"{amount.active_gpus} GPUs cannot share {case.setting.H} columns equally, so this number is "
+        return "cannot run", (f"{amount.active_gpus} GPUs cannot share {case.setting.H} rows equally, so this number is "
                               "the formula's alone.")
     if not amount.differs:
         return "", ""
@@ -112,7 +112,7 @@ def _why_nothing(strategy: Strategy, L: int) -> str:
 
 def _why_idle(case: Case) -> str:
     H = case.setting.H
-    return f"{H} columns give {H} GPUs one each; {_others(case.P - H)}."
+    return f"{H} rows give {H} GPUs one each; {_others(case.P - H)}."
 
 
 def _others(count: int) -> str:
@@ -167,7 +167,7 @@ def _busy_clause(case: Case) -> str:
 
 def _refusal(case: Case) -> str:
     active = tensor_parallel.active_gpus(case.P, case.setting.H)
-    return f"{active} GPUs cannot share {case.setting.H} columns equally"
+    return f"{active} GPUs cannot share {case.setting.H} rows equally"
 
 
 def _pipeline_clause(case: Case) -> str:

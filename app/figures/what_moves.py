@@ -87,7 +87,7 @@ def _data(chosen: bool) -> Panel:
     chunks = collectives.balanced_chunks(params, P)
     sent = data_parallel.volume(P, L, H)
     hops = [f"add up, hop {hop}" for hop in range(1, P)], [f"hand out, hop {hop}" for hop in range(1, P)]
-    everything = frozenset((layer, column) for layer in range(L) for column in range(H))
+    everything = frozenset((layer, row) for layer in range(L) for row in range(H))
     tape = _tape([(label, chunks[0]) for label in hops[0]], [(label, chunks[0]) for label in hops[1]])
     return Panel(
         strategy=DATA, chosen=chosen, gpus=_gpus([everything] * P), links=_ring(chunks[0]), unused="", total=plain(sent),
@@ -109,17 +109,17 @@ def _tensor(chosen: bool) -> Panel:
     sent = tensor_parallel.taught_volume(P, L, H, T)
     forward = [(f"layer {layer}, forward", int(once)) for layer in range(1, L + 1)]
     backward = [(f"layer {layer}, backward", int(once)) for layer in range(L, 0, -1)]
-    columns = [frozenset((layer, rank) for layer in range(L)) for rank in range(P)]
+    rows = [frozenset((layer, rank) for layer in range(L)) for rank in range(P)]
     tape = _tape(forward, backward)
     return Panel(
-        strategy=TENSOR, chosen=chosen, gpus=_gpus(columns), links=_ring(piece), unused="", total=plain(sent),
+        strategy=TENSOR, chosen=chosen, gpus=_gpus(rows), links=_ring(piece), unused="", total=plain(sent),
         whose=("numbers sent", "by each GPU"),
-        title=f"{word(P).capitalize()} GPUs in a ring, each with one column of every layer; {word(piece)} number goes to the "
+        title=f"{word(P).capitalize()} GPUs in a ring, each with one row of every layer; {word(piece)} number goes to the "
               f"next at every hop, {plain(sent)} from each GPU in a step.",
         tape_heading="Sent by one GPU in one step", tape=tape, tape_height=_tape_height(tape),
         headline="A small activation, again and again.",
-        text=f"Only {word(activation)} numbers, but they go round {word(2 * L)} times: every layer needs them whole, forward "
-             f"and backward. {2 * L} × {plain(once)} = {plain(sent)}. A gradient stays where its weight is.",
+        text=f"Only {word(activation)} numbers, but they go round {word(2 * L)} times: every layer leaves partial sums to add "
+             f"up, forward and backward. {2 * L} × {plain(once)} = {plain(sent)}. A gradient stays where its weight is.",
         table=(f"activation, {activation} numbers in pieces of {piece}", str(2 * L * 2 * (P - 1)),
                f"{plain(sent)} by each GPU"),
     )
@@ -129,7 +129,7 @@ def _pipeline(chosen: bool) -> Panel:
     one_way = pipeline_parallel.boundary_volume(H, T, 1)
     sent = pipeline_parallel.exact_volume(P, L, H, T, 1)
     stages, idle = pipeline_parallel.stages(P, L), pipeline_parallel.idle_gpus(P, L)
-    layers = [frozenset((rank, column) for column in range(H)) if rank < stages else frozenset() for rank in range(P)]
+    layers = [frozenset((rank, row) for row in range(H)) if rank < stages else frozenset() for rank in range(P)]
     tape = _tape([("GPU 0 to 1, forward", one_way), ("GPU 1 to 0, backward", one_way)])
     left, right = WIDTH + CLEARANCE - 4, 268 - CLEARANCE + 4
     return Panel(

@@ -46,8 +46,8 @@ CAUSE_TEXT: dict[Cause, str] = {
     Cause.PADDING: "The buffer is filled up with zeros until every GPU's chunk is equally long, and the zeros travel too.",
     Cause.REDUCE_SCATTER_AS_ALL_REDUCE: "gloo has no reduce-scatter: it runs a whole all-reduce, and each GPU keeps its own "
                                         "chunk of the result.",
-    Cause.IDLE_GPUS: "A matrix of width H has H columns to hand out; with more GPUs than columns the rest hold nothing and "
-                     "send nothing.",
+    Cause.IDLE_GPUS: "A matrix of width H has H rows, and H columns, to hand out; with more GPUs than that the rest hold "
+                     "nothing and send nothing.",
     Cause.LOCAL_BOUNDARIES: "With fewer GPUs than layers, neighbouring layers share a GPU, and a hand-over inside one GPU "
                             "does not touch the network.",
 }

@@ -69,7 +69,7 @@ def test_each_number_says_whose_traffic_it_is() -> None:
 def test_on_eight_gpus_tensor_shows_the_exact_24_beside_its_28_and_says_why() -> None:
     tensor = volume(P=8).rows[1]
     assert tensor.difference == "exactly 24 on 4 of 8 GPUs"
-    assert "4 columns give 4 GPUs one each" in tensor.why
+    assert "4 rows give 4 GPUs one each" in tensor.why
     assert not volume(P=4).rows[1].difference
 
 
@@ -87,7 +87,7 @@ def test_one_gpu_shows_exactly_0_for_all_three_beside_what_the_formulas_give() -
 def test_a_split_that_no_run_can_make_is_shown_as_the_formulas_alone() -> None:
     tensor = volume(P=3).rows[1]
     assert tensor.difference == "cannot run"
-    assert "3 GPUs cannot share 4 columns equally" in tensor.why
+    assert "3 GPUs cannot share 4 rows equally" in tensor.why
     assert not tensor.bar.solid
     assert tensor.bar.open is not None
 
@@ -173,7 +173,7 @@ def test_the_finding_is_true_at_all_values(at: dict[str, int], switched: dict[st
         assert "sends exactly 0" in text
         return
     if not sent.runs:
-        assert text.startswith(f"{min(sent.P, sent.H)} GPUs cannot share {sent.H} columns equally")
+        assert text.startswith(f"{min(sent.P, sent.H)} GPUs cannot share {sent.H} rows equally")
         assert "as cutting the matrices" not in text
     if sent.scope == "all":
         check_totals(text, sent)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from app.figures import FIGURES
 from app.figures.engine import figure_state
+from app.figures.gpus import CELL_PITCH, CELLS_TOP
 from app.figures.what_moves import Panel
 from app.theory import evaluate
 
@@ -45,6 +48,14 @@ def test_each_gpu_shows_the_whole_model_as_held_or_absent() -> None:
         assert all(squares(gpu.held) + squares(gpu.absent) == 32 for gpu in panel.gpus)
     held = {name: [squares(gpu.held) for gpu in panel.gpus] for name, panel in panels().items()}
     assert held == {"data_parallel": [32] * 4, "tensor_parallel": [8] * 4, "pipeline_parallel": [16, 16, 0, 0]}
+
+
+def test_tensor_parallel_deals_every_matrix_out_by_rows() -> None:
+    """As the lesson's text and its kernel do: a row makes a partial sum of every output."""
+    for gpu in panels()["tensor_parallel"].gpus:
+        corners = re.findall(r"M([\d.]+) ([\d.]+)", gpu.held)
+        assert {float(y) for _, y in corners} == {gpu.y + CELLS_TOP + gpu.rank * CELL_PITCH}
+        assert len({x for x, _ in corners}) == 8
 
 
 def test_gpus_without_a_layer_are_idle() -> None:

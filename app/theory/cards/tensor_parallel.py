@@ -8,10 +8,10 @@ from app.theory.cards.sources import MEGATRON, MEGATRON_SCALING, RING, SEQUENCE_
 
 _TWICE = "Every layer combines its T x H activations twice: once forward, once backward."
 _RING = "Each combination is a ring all-reduce."
-_SPLITS = "P divides H, so that every GPU has columns of its own and equally many."
+_SPLITS = "P divides H, so that every GPU has rows or columns of its own and equally many."
 _RAW = "The model's input is data: nothing below the first layer wants a gradient."
 _IDLE = (
-    "With more GPUs than columns (P > H) the rest idle: only min(P, H) GPUs send. Unless 2 P divides T H, gloo's chunks "
+    "With more GPUs than rows (P > H) the rest idle: only min(P, H) GPUs send. Unless 2 P divides T H, gloo's chunks "
     "are uneven; the total stays."
 )
 _PAIRING = at(MEGATRON, "section 3")
@@ -27,7 +27,7 @@ _TOY = (
         unit="GPUs",
         scope=NO_SCOPE,
         assumes=("A weight is cut by whole columns or rows, and there are H of them.",),
-        breaks="If P' does not divide H some GPUs get more columns than others; Megatron refuses such a split.",
+        breaks="If P' does not divide H some GPUs get more than others; Megatron refuses such a split.",
         sources=(derived(_PAIRING),),
     ),
     card(
