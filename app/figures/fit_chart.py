@@ -107,7 +107,7 @@ def _names(plane: TimePlane, sizes: Sequence[int], lines: Sequence[Line]) -> tup
     """A name above the left end of its line; the lower one of two is named below."""
     if len(lines) == 1 and lines[0].under:
         size = sizes[len(sizes) * 3 // 4]
-        return (Text(plane.x(size) + 14, plane.y(lines[0].law(size)) + 30, "start", lines[0].name, strong=True),)
+        return (Text(plane.layout.right, plane.y(lines[0].law(size)) + 30, "end", lines[0].name, strong=True),)
     x = plane.layout.left + 10
     placed = sorted((plane.y(line.law(sizes[0])), -number, line.name) for number, line in enumerate(lines))
     offsets = (-12.0,) if len(placed) == 1 else (-14.0, 24.0)

@@ -18,16 +18,15 @@ from httpx import Response
 
 from app.figures import alpha_beta
 from app.runs import leases, replay, take_away, timing
-from app.runs.leases import Outcome
 from app.runs.queue import State
-from app.runs.results import compare, result_json
 from app.runs.store import Failure, Progress
 from app.runs.worker import _done
 from app.theory import latency
 from app.web.timing_views import timing_view
-from kernels.spec import to_json
+from kernels.spec import RunReport, to_json
 from tests.runs import made_up
 from tests.runs.asking import VERSIONS
+from tests.web import runs_made_up
 from tests.web.runs_made_up import HTMX, database_of, end, read, run_id_of, take, tell
 from tests.web.sites import make_app
 
@@ -224,13 +223,24 @@ def test_script_and_notebook_print_times_and_both_constants(app: FastAPI, learne
     assert re.search(rf"4,096 bytes: +{model(4)(4096) * 1e6:.1f} us measured, +{model(4)(4096) * 1e6:.1f} us by the line", told)
 
 
-def test_a_script_fits_as_theory_does_where_no_line_is_exact() -> None:
-    report = made_up.timed_report(timing.timing_run(4), lambda n: model(4)(n) * (1.2 if n % 3 == 1 else 0.9))
+def scattered(report: RunReport) -> RunReport:
+    """Each call of a size a little slower than the one before."""
+    return replace(report, experiments=tuple(
+        replace(one, timeline=tuple(replace(interval, end_seconds=interval.end_seconds * (1 + 1e-7 * interval.start_seconds))
+                                    for interval in one.timeline))
+        for one in report.experiments))
+
+
+def test_a_script_sums_up_and_fits_as_the_page_does() -> None:
+    report = scattered(made_up.timed_report(timing.timing_run(4), lambda n: model(4)(n) * (1.2 if n % 3 == 1 else 0.9)))
     fit = timing.fit(report)
     told = StringIO()
     with redirect_stdout(told):
         replay.show_times(to_json(report), [])
     assert replay.constants(fit.alpha_seconds, fit.bandwidth_bytes_per_second) in told.getvalue()
+    for one in timing.timed_sizes(report):
+        assert one.fastest_seconds < one.first_decile_seconds < one.median_seconds
+        assert f"{one.first_decile_seconds * 1e6:9.1f} us measured" in told.getvalue()
 
 
 def test_where_runs_are_off_a_command_takes_the_times(tmp_path: Path) -> None:
@@ -246,11 +256,16 @@ def test_the_command_says_what_it_takes(given: list[str]) -> None:
         timing.main(given)
 
 
+def test_counted_bytes_of_the_same_collective_do_not_take_the_place_of_times(app: FastAPI, learner: TestClient) -> None:
+    body = {"strategy": "ring_all_reduce", "P": 2, "options": {"collective": "all_reduce", "implementation": "library"}}
+    run_id = learner.post("/api/runs", json=body).json()["id"]
+    runs_made_up.finish(app, take(app, run_id))
+    page = learner.get(LESSON).text
+    assert "Recorded on" in place_of(page)
+    assert "Measured on this server" in page, "it stands at the collectives"
+
+
 def test_a_counting_run_has_no_fit(app: FastAPI, learner: TestClient) -> None:
     run_id = learner.post("/api/runs", json={"strategy": "data_parallel", "P": 2}).json()["id"]
-    lease = take(app, run_id)
-    report = made_up.report(lease.run.spec)
-    outcome = Outcome(State.DONE, report=to_json(report), results=[result_json(one) for one in compare(report)])
-    with database_of(app).writing() as session:
-        assert leases.end(session, lease, outcome)
+    runs_made_up.finish(app, take(app, run_id))
     assert learner.get(f"/api/runs/{run_id}").json()["fit"] is None
