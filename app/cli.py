@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from app import published, terminal, texts
 from app.errors import AppError, RunEnded, RunRejected, SettingsRefused
@@ -27,6 +28,7 @@ from kernels.spec import (
     experiment_from_arguments,
     prediction_faults,
     run_faults,
+    whole_number,
 )
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ HELD, MISSED, MISUSED = 0, 1, 2
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
+    terminal.speak_any_encoding()
     words = sys.argv[1:] if arguments is None else arguments
     given = _parser(words).parse_args(words)
     command: Callable[[argparse.Namespace], int] = given.command
@@ -49,8 +52,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"worldsize: {error}", file=sys.stderr)
         return MISSED
     except BrokenPipeError:  # whoever read the output, such as head, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python would complain once more when it ends
+        _write_no_more()
         return MISSED
+
+
+def _write_no_more() -> None:
+    """Output goes nowhere from now on, or Python would complain once more when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Misused(Exception):
@@ -197,6 +205,8 @@ def _assignments(words: Sequence[str]) -> dict[str, Number | str]:
         if key in values:
             raise _Misused(f"{word}: {key} is given twice")
         values[key] = read_argument(text)
+        if values[key] in (math.inf, -math.inf):
+            raise _Misused(f"{key} = {text if len(text) < 40 else f'{text[:36]}...'}: larger than can be reckoned with")
     return values
 
 
@@ -206,7 +216,21 @@ def _refuse(faults: Sequence[Any]) -> None:
 
 
 def _print(given: argparse.Namespace, data: Any, text: str) -> None:
-    print(json.dumps(data, indent=2, ensure_ascii=False) if given.json else text)
+    only_ascii = not (sys.stdout.encoding or "").lower().startswith("utf")
+    try:
+        print(json.dumps(data, indent=2, ensure_ascii=only_ascii) if given.json else text, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        _write_no_more()
+        raise AppError(f"The output could not be written: {error.strerror}.") from error
+
+
+class _Parser(argparse.ArgumentParser):
+    """What is wrong in one line, instead of below the whole usage."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(MISUSED, f"{self.prog}: {message}\nAll it takes: {self.prog} --help\n")
 
 
 Arguments = Callable[[argparse.ArgumentParser], None]
@@ -214,7 +238,7 @@ Arguments = Callable[[argparse.ArgumentParser], None]
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     """All commands, and of the one that was typed its arguments: those of the servers take a quarter of a second to load."""
-    parser = argparse.ArgumentParser(prog="worldsize", description="What distributed training sends: predicted and measured.")
+    parser = _Parser(prog="worldsize", description="What distributed training sends: predicted and measured.")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     def command(name: str, run: Callable[[argparse.Namespace], int], summary: str, *arguments: Arguments) -> None:
@@ -255,7 +279,7 @@ def _limits(parser: argparse.ArgumentParser) -> None:
 
 def _part(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="a part of the grid, at most two minutes")
-    parser.add_argument("--seed", type=int, default=0, help="which part (default 0)")
+    parser.add_argument("--seed", type=whole_number, metavar="N", default=0, help="which part (default 0)")
     parser.add_argument("--max-world-size", metavar="N", help="largest P to run")
 
 

@@ -64,7 +64,7 @@ class CourseError(AppError):
 
 @dataclass(frozen=True)
 class SettingFault:
-    """One setting that cannot be used: the variable, the value it holds and what would be allowed."""
+    """One setting that cannot be used: the variable or flag, the value it holds and what would be allowed."""
 
     variable: str
     value: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
+from collections.abc import Container
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -86,10 +87,11 @@ class Settings(BaseSettings):
         """
         unknown = [name for name in os.environ if name.startswith(PREFIX) and _field(name) not in cls.model_fields]
         faults = [_unknown_fault(name) for name in sorted(unknown)]
+        typed = {name: value for name, value in flags.items() if value is not None}
         try:
-            settings = cls(**{name: value for name, value in flags.items() if value is not None})
+            settings = cls(**typed)
         except ValidationError as error:
-            faults += [_value_fault(str(detail["loc"][0]), detail["input"]) for detail in error.errors()]
+            faults += [_value_fault(str(detail["loc"][0]), detail["input"], typed) for detail in error.errors()]
         if faults:
             raise SettingsRefused(faults)
         return settings
@@ -175,7 +177,8 @@ def _unknown_fault(variable: str) -> SettingFault:
     return SettingFault(variable, "...", f"there is no such setting; {hint}")
 
 
-def _value_fault(field: str, value: object) -> SettingFault:
-    """A database URL may hold a password, so its value is not repeated either."""
+def _value_fault(field: str, value: object, typed: Container[str]) -> SettingFault:
+    """Named as it was given, as a flag or a variable. A database URL may hold a password, so it is not repeated either."""
+    name = f"--{field.replace('_', '-')}" if field in typed else PREFIX + field.upper()
     shown = "..." if field == "database_url" else str(value)
-    return SettingFault(PREFIX + field.upper(), shown, f"must be {Settings.model_fields[field].description}")
+    return SettingFault(name, shown, f"must be {Settings.model_fields[field].description}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -10,14 +9,12 @@ from typing import Any
 from app.runs.launch import Event
 from app.runs.results import Result, explain, number, result_json
 from app.runs.verify import Cell, Row
-from app.terminal import grouped, table
+from app.terminal import grouped, table, wrapped
 from app.theory import FORMULAS, Formula, Number
 from app.theory.published import Check
 from app.theory.units import BYTES_PER_ELEMENT
 from app.theory.volume import Volume
 from kernels.spec import STRATEGY_SPECS
-
-WIDTH = 100
 
 
 def setting(result: Result) -> str:
@@ -35,7 +32,7 @@ def prediction(result: Result) -> str:
     """Setting, the two predictions side by side, the gap between them."""
     rows = [_volume_row("the lesson's formula", result.prediction.taught, result),
             _volume_row("as this backend runs it", result.prediction.exact, result)]
-    return _paragraphs(setting(result), _volumes(rows, result), _by_rank(result), _wrapped(explain(result)))
+    return _paragraphs(setting(result), _volumes(rows, result), _by_rank(result), wrapped(explain(result)))
 
 
 def measurement(result: Result) -> str:
@@ -54,7 +51,7 @@ def measurement(result: Result) -> str:
            f"torch {environment.torch}, started by {environment.launcher}; a step took {report.step_seconds * 1000:.1f} ms.")
     verdict = f"{result.verdict}: {explain(result)}"
     return _paragraphs(setting(result), _volumes(rows, result), _by_rank(result), _matrix(result), _values(result),
-                       _wrapped(how), _wrapped(verdict))
+                       wrapped(how), wrapped(verdict))
 
 
 def _paragraphs(*parts: str) -> str:
@@ -100,10 +97,6 @@ def _values(result: Result) -> str:
     """What else the strategy measured."""
     values = {} if result.report is None else result.report.values
     return table([[name.replace("_", " "), f"{value:g}"] for name, value in values.items()], ("measured", "")) if values else ""
-
-
-def _wrapped(text: str) -> str:
-    return textwrap.fill(text, WIDTH)
 
 
 def progress(event: Event) -> str:
@@ -172,11 +165,12 @@ def formula_list() -> str:
 def formula_card(formula: Formula) -> str:
     """What a formula says and when it holds; how to evaluate it."""
     lines = [formula.title, "", f"  {formula.latex}", ""]
-    lines += [f"  {symbol.name:<12} {symbol.meaning}{f' ({symbol.unit})' if symbol.unit else ''}" for symbol in formula.symbols]
+    lines += [wrapped(f"  {symbol.name:<12} {symbol.meaning}{f' ({symbol.unit})' if symbol.unit else ''}", " " * 15)
+              for symbol in formula.symbols]
     lines += ["", f"Gives {formula.unit or 'a number'}{f', {formula.scope}' if formula.scope else ''}."]
-    lines += [f"Assumes: {assumption}" for assumption in formula.assumptions]
-    lines += [f"Otherwise: {formula.breaks}"] if formula.breaks else []
-    lines += [f"Source: {source.text} {source.url}".rstrip() for source in formula.sources]
+    lines += [wrapped(f"Assumes: {assumption}", "  ") for assumption in formula.assumptions]
+    lines += [wrapped(f"Otherwise: {formula.breaks}", "  ")] if formula.breaks else []
+    lines += [wrapped(f"Source: {source.text} {source.url}".rstrip(), "  ") for source in formula.sources]
     example = " ".join(f"{symbol.name}=..." for symbol in formula.symbols)
     return "\n".join([*lines, "", f"Evaluate it with: worldsize formula {formula.name} {example}"])
 

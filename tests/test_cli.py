@@ -6,13 +6,15 @@ import json
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 from functools import partial
+from pathlib import Path
 
 import pytest
 
-from app import cli
+from app import cli, terminal, texts
 from app.__main__ import INTERRUPTED
 from app.runs.launch import LocalLauncher
 from app.theory import FORMULAS
@@ -63,15 +65,20 @@ def test_every_strategy_can_be_predicted_as_text(capsys: pytest.CaptureFixture[s
     (("measure", "data_parallel", "--collective", "broadcast"), ("collective = broadcast", "does not take it")),
     (("measure", "ring_all_reduce", "--collective", "gossip"), ("collective = gossip", "all_gather")),
     (("measure", "pipeline_torch", "--schedule", "1f1b", "-L", "4"), ("m = 1", "4 or more")),
-    (("measure", "data_parallel", "--run-seconds", "0"), ("WORLDSIZE_RUN_SECONDS", "5 to 3600")),
+    (("measure", "data_parallel", "--run-seconds", "0"), ("--run-seconds=0", "5 to 3600")),
     (("predict", "data_parallel", "--backend", "mpi"), ("backend = mpi", "gloo, nccl")),
     (("formula", "no.such"), ("no.such", "worldsize formula")),
     (("formula", "data_parallel.volume", "P=8"), ("L is missing",)),
     (("formula", "data_parallel.volume", "P=0", "L=2", "H=4"), ("P = 0",)),
     (("formula", "data_parallel.volume", "P"), ("key=value",)),
     (("formula", "data_parallel.volume", "P=4", "P=8"), ("P=8", "given twice")),
-    (("verify", "--quick", "--max-world-size", "0"), ("WORLDSIZE_MAX_WORLD_SIZE=0", "from 1 to 8")),
-    (("verify", "--quick", "--max-world-size", "9"), ("WORLDSIZE_MAX_WORLD_SIZE=9", "from 1 to 8")),
+    (("formula", "data_parallel.volume", "P=1e400", "L=2", "H=4"), ("P = 1e400", "larger than")),
+    (("formula", "data_parallel.volume", f"P={'9' * 5000}", "L=2", "H=4"), (f"P = {'9' * 36}...", "larger than")),
+    (("check", "--content-dirs", "/no/such/folder", "--json"), ("--content-dirs=/no/such/folder", "folders that exist")),
+    (("serve", "--port", "0"), ("--port=0", "from 1 to 65535")),
+    (("worker", "--concurrency", "none"), ("--concurrency=none", "from 1 to 64")),
+    (("verify", "--quick", "--max-world-size", "0"), ("--max-world-size=0", "from 1 to 8")),
+    (("verify", "--quick", "--max-world-size", "9"), ("--max-world-size=9", "from 1 to 8")),
 ])
 def test_bad_input_names_field_value_and_remedy_and_exits_2(
         capsys: pytest.CaptureFixture[str], words: tuple[str, ...], said: tuple[str, ...]) -> None:
@@ -83,11 +90,25 @@ def test_bad_input_names_field_value_and_remedy_and_exits_2(
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize("words", [("predict",), ("predict", "data_parallel", "-P", "four"), ("fly",)])
-def test_words_that_make_no_command_exit_2(capsys: pytest.CaptureFixture[str], words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(("words", "said"), [
+    (("predict",), "worldsize predict: the following arguments are required: STRATEGY"),
+    (("predict", "data_parallel", "-P", "four"), "worldsize predict: argument -P: four is no whole number"),
+    (("measure", "ddp", "--bucket_bytes", "x", "--json"), "worldsize measure: argument --bucket_bytes: x is no whole number"),
+    (("predict", "data_parallel", "-P", "9" * 5000), f"argument -P: {'9' * 36}... is no whole number"),
+    (("verify", "--seed", "1.5"), "worldsize verify: argument --seed: 1.5 is no whole number"),
+    (("predict", "data_parallel", "more"), "worldsize: unrecognized arguments: more"),
+    (("fly",), "worldsize: argument COMMAND: invalid choice: 'fly' (choose from"),
+    ((), "worldsize: the following arguments are required: COMMAND"),
+])
+def test_words_that_make_no_command_are_told_in_two_lines_and_exit_2(
+        capsys: pytest.CaptureFixture[str], words: tuple[str, ...], said: str) -> None:
     with pytest.raises(SystemExit) as exited:
         cli.main(words)
-    assert exited.value.code == 2
+    out, err = capsys.readouterr()
+    assert (exited.value.code, out) == (2, "")
+    assert said in err
+    assert err.count("\n") == 2
+    assert "--help" in err
 
 
 def test_formula_evaluates_exactly(capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,6 +136,11 @@ def test_a_card_as_text_gives_symbols_assumptions_and_source(capsys: pytest.Capt
         assert part in out
 
 
+def test_every_sign_on_a_card_has_a_nearest_one_in_ascii() -> None:
+    signs = set("".join(texts.formula_card(formula) for formula in FORMULAS.values()))
+    assert {sign for sign in signs if not sign.isascii()} <= {chr(code) for code in terminal.NEAREST}
+
+
 def test_a_fraction_may_be_given_and_is_a_number_in_json(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = run(capsys, "formula", "units.bytes", "elements=1/2", "dtype=fp32", "--json")
     assert status == 0
@@ -129,6 +155,48 @@ def test_a_reader_that_has_seen_enough_sees_no_traceback() -> None:
         process.stdout.close()
         err = process.stderr.read()
     assert (process.returncode, err) == (cli.MISSED, b"")
+
+
+def shell(*words: str, stdout: int = subprocess.PIPE, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "app", *words]
+    return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, env={**os.environ, **environment}, check=False)
+
+
+@pytest.mark.parametrize("environment", [
+    {"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+])
+def test_a_terminal_without_unicode_gets_what_it_can_show(environment: dict[str, str]) -> None:
+    assert shell("formula", **environment).returncode == 0
+    assert json.loads(shell("formula", "--json", **environment).stdout) == json.loads(shell("formula", "--json").stdout)
+
+
+def test_a_word_that_the_terminal_cannot_show_is_told_in_the_nearest_signs() -> None:
+    refused = shell("predict", "2\u00d72\u2019s \u4e16", PYTHONIOENCODING="ascii")
+    assert refused.returncode == 2
+    assert refused.stderr.startswith(b"worldsize: strategy = 2x2's \\u4e16: unknown")
+
+
+def test_a_full_disk_is_said_in_words() -> None:
+    with open("/dev/full", "w") as full:
+        ended = shell("predict", "data_parallel", stdout=full.fileno())
+    assert ended.returncode == cli.MISSED
+    assert ended.stderr == b"worldsize: The output could not be written: No space left on device.\n"
+
+
+@pytest.mark.parametrize("words", [
+    ("predict", "tensor_parallel", "-P", "8"), ("formula", "data_parallel.volume"), ("formula",), ("--help",),
+])
+def test_a_narrow_terminal_gets_no_line_that_is_wider_but_for_addresses_and_commands(words: tuple[str, ...]) -> None:
+    wide = [line for line in shell(*words, COLUMNS="60").stdout.decode().splitlines() if len(line) > 60]
+    assert [line for line in wide if not line.lstrip().startswith(("https://", "Evaluate it with: "))] == []
+
+
+def test_a_port_that_is_taken_is_said_in_words(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        ended = shell("web", "--port", port, "--data-dir", str(tmp_path))
+    assert ended.returncode == cli.MISSED
+    assert f"worldsize: Nothing can listen on 127.0.0.1, port {port}: Address already in use. " in ended.stderr.decode()
 
 
 INTERRUPTED_IMPORT = """
@@ -198,11 +266,11 @@ def test_ctrl_c_during_a_measurement_says_so_and_leaves_nothing() -> None:
     with subprocess.Popen(command, **streams, text=True, start_new_session=True) as process:
         host = os.pidfd_open(_first_child(process.pid))
         os.killpg(process.pid, signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=240)
     assert process.returncode == INTERRUPTED
     assert "nothing is left running" in err
     assert "Traceback" not in err
-    ended, _, _ = select.select([host], [], [], 30)  # readable once the process has ended
+    ended, _, _ = select.select([host], [], [], 240)  # readable once the process has ended
     assert ended
     os.close(host)
 

@@ -15,6 +15,7 @@ from kernels.spec.arguments import (
     experiment_arguments,
     experiment_from_arguments,
     flag,
+    whole_number,
 )
 from kernels.spec.experiment import (
     BYTES_PER_ELEMENT,
@@ -102,5 +103,6 @@ __all__ = [
     "strategies",
     "tensor_active_gpus",
     "to_json",
+    "whole_number",
     "world_size_faults",
 ]

@@ -10,17 +10,25 @@ from kernels.spec.experiment import STRATEGY_SPECS, Experiment, H, L, M, P, Rang
 def add_experiment_arguments(parser: argparse.ArgumentParser) -> None:
     """-P -L -H -T -m and every option of every strategy, for `worldsize` and `kernels.train` alike."""
     for symbol in (P, L, H, T, M):
-        parser.add_argument(f"-{symbol.name}", type=int, default=symbol.default, metavar="N",
+        parser.add_argument(f"-{symbol.name}", type=whole_number, default=symbol.default, metavar="N",
                             help=f"{symbol.meaning} (default {symbol.default})")
     options = {option.name: option for strategy in STRATEGY_SPECS.values() for option in strategy.options}
     for option in options.values():
         if isinstance(option, Range):
-            parser.add_argument(flag(option.name), type=int, metavar="N", help=option.meaning)
+            parser.add_argument(flag(option.name), type=whole_number, metavar="N", help=option.meaning)
         else:
             parser.add_argument(flag(option.name), metavar="{" + ",".join(option.values) + "}", help=option.meaning)
         if flag(option.name) != (as_in_json := f"--{option.name}"):  # understood as well, and not shown
-            parser.add_argument(as_in_json, type=int if isinstance(option, Range) else str, dest=option.name,
+            parser.add_argument(as_in_json, type=whole_number if isinstance(option, Range) else str, dest=option.name,
                                 default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+
+
+def whole_number(text: str) -> int:
+    """What was typed as a number; argparse says the message after the name of the flag."""
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text if len(text) < 40 else text[:36] + '...'} is no whole number") from None
 
 
 def flag(name: str) -> str:
