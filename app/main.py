@@ -87,6 +87,6 @@ def middleware(settings: Settings) -> list[Middleware]:
     ]
 
 
-def static_file(request: Request, path: str) -> Response:
+async def static_file(request: Request, path: str) -> Response:
     response: Response = request.app.state.site.statics.response(request, path)
     return response
