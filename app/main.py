@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from fastapi import FastAPI
 from itsdangerous import Signer
 from starlette.middleware import Middleware
@@ -11,7 +13,7 @@ from starlette.responses import Response
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from app.course.load import load_course
-from app.db import open_database
+from app.db import check_readiness, open_database
 from app.figures import FIGURES
 from app.migrations import migrate
 from app.private_files import make_private_folder, read_or_make_secret
@@ -53,6 +55,7 @@ def create_app(settings: Settings, *, docs: bool = False) -> FastAPI:
     app = FastAPI(title="World Size", middleware=middleware(settings), docs_url=None, redoc_url=None,
                   openapi_url="/openapi.json" if docs else None)
     app.state.site = open_site(settings)
+    app.state.readiness = health.Readiness(partial(check_readiness, app.state.site.database))
     add_error_pages(app)
     for room in ROUTERS:
         app.include_router(room.router)

@@ -17,6 +17,7 @@ from tests.image.build import ROOT, has_torch_wheel
 from tests.image.composition import flags, services
 
 SERVICES = services()
+DEPLOYMENT = (ROOT / "docs" / "deployment.md").read_text()
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 
 
@@ -120,6 +121,14 @@ def answering(status):
         finally:
             server.shutdown()
             serving.result()
+
+
+@pytest.mark.parametrize("language", ["caddy", "nginx"])
+def test_a_proxy_keeps_what_is_for_operators_to_itself(language):
+    [recipe] = re.findall(rf"```{language}\n(.*?)```", DEPLOYMENT, re.DOTALL)
+    refusals = {"caddy": ["@inside path /readyz /metrics", "respond @inside 404"],
+                "nginx": ["location = /readyz { return 404; }", "location = /metrics { return 404; }"]}
+    assert [line for line in refusals[language] if line not in recipe] == []
 
 
 def test_wheels_on_disk_spare_the_index_of_torch_builds(tmp_path):
