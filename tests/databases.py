@@ -77,7 +77,7 @@ class PostgresServer:
         command = [str(self._programs / program), "-D", str(self.folder / "data"), *arguments]
         if os.geteuid() == 0:
             command = ["runuser", "-u", "postgres", "--", *command]
-        subprocess.run(command, check=True, cwd="/", stdout=subprocess.DEVNULL, timeout=60)
+        subprocess.run(command, check=True, cwd="/", stdout=subprocess.DEVNULL, timeout=300)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ def test_waiting_threads_are_served_in_the_order_in_which_they_came() -> None:
     lock, order = FairLock(), []
 
     def ask(name: int) -> None:
-        assert lock.acquire(timeout=10)
+        assert lock.acquire(timeout=120)
         order.append(name)
         lock.release()
 
@@ -25,7 +25,7 @@ def test_waiting_threads_are_served_in_the_order_in_which_they_came() -> None:
         while len(lock._waiting) <= name:  # Asked, not slept: the next one starts once this one stands in the queue.
             thread.join(timeout=0.001)
     lock.release()
-    assert lock.acquire(timeout=10)  # The sixth in the queue, although this thread held it last.
+    assert lock.acquire(timeout=120)  # The sixth in the queue, although this thread held it last.
     assert order == [0, 1, 2, 3, 4]
     lock.release()
     for thread in threads:

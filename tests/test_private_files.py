@@ -47,7 +47,7 @@ def test_processes_that_start_together_have_the_same_secret(tmp_path: Path) -> N
         assert process.stdin is not None
         process.stdin.write("\n")
         process.stdin.flush()
-    secrets = [process.communicate(timeout=30)[0] for process in processes]
+    secrets = [process.communicate(timeout=120)[0] for process in processes]
     assert set(secrets) == {read_or_make_secret(tmp_path / "secret").hex() + "\n"}
     assert [path.name for path in tmp_path.iterdir()] == ["secret"]
 

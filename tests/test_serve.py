@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from app import settings
+from tests.ports import free_port
 from tests.web.sites import LESSON
 
 START = """
@@ -24,12 +24,12 @@ settings.COURSE_DIR = Path(sys.argv[2])
 run_web(settings.Settings.load(data_dir=Path(sys.argv[1]), port=int(sys.argv[3])))
 """
 BODY = b"answer=56&variant=0&submission=one"
+PATIENCE = 120  # seconds
 
 
 @pytest.fixture
 def port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])
+    return free_port()
 
 
 @pytest.fixture
@@ -51,12 +51,12 @@ def process(tmp_path: Path, port: int) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_a_request_under_way_is_answered_before_the_process_ends(process: subprocess.Popen[str], port: int) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     connection.putrequest("POST", f"{LESSON}/checkpoints/eight-gpus")
     connection.putheader("Content-Type", "application/x-www-form-urlencoded")
     connection.putheader("Content-Length", str(len(BODY)))
     connection.endheaders(BODY[:10])
-    other = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    other = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     other.request("GET", "/healthz")  # by its answer the server has read what was sent before
     assert other.getresponse().read() == b'{"status":"ok"}'
     process.send_signal(signal.SIGTERM)
@@ -64,7 +64,7 @@ def test_a_request_under_way_is_answered_before_the_process_ends(process: subpro
     assert connection.getresponse().status == 303
     connection.close()
     other.close()
-    assert process.wait(timeout=10) in (0, -signal.SIGTERM)
+    assert process.wait(timeout=PATIENCE) in (0, -signal.SIGTERM)
 
 
 def test_the_web_process_never_loads_torch_or_font_tools(process: subprocess.Popen[str]) -> None:

@@ -10,8 +10,9 @@ from functools import partial
 from typing import Any
 
 from tests.image import build, checks
-from tests.image.containers import Browser, free_port, started
+from tests.image.containers import Browser, started
 from tests.image.engine import Engine, StepFailed, require_tools
+from tests.ports import free_port
 
 
 def step(name: str, job: Callable[[], Any]) -> Any:

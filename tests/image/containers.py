@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-import socket
+import os
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from tests.image.engine import Engine, StepFailed
 
 # No network but loopback, and a host name that leads nowhere: where rendezvous by name would hang for minutes.
 ALONE = ("--network", "none", "--no-hosts", "--hostname", "nowhere")
-START_SECONDS = 60
+START_SECONDS = 240
 ASK_AGAIN_SECONDS = 0.1
 
 
@@ -42,9 +43,18 @@ class Container:
     def logs(self) -> str:
         return self.engine.podman("logs", "--tail", "40", self.name)
 
-    def kill(self) -> None:
-        """As a power cut does it: no warning, and nothing of it is left when this returns."""
-        self.engine.podman("kill", "--signal", "KILL", self.name)
+    @property
+    def pid(self) -> int:
+        """Of its first process, as this machine counts."""
+        return int(self.engine.podman("inspect", "--format", "{{.State.Pid}}", self.name))
+
+    def kill(self, pid: int) -> None:
+        """As a power cut does it: no warning, and nothing of it is left when this returns.
+
+        With its first process all others die. Its pid was asked for before: by the time podman has started, what is to be
+        hit may be over.
+        """
+        os.kill(pid, signal.SIGKILL)
         self.engine.podman("wait", self.name)
 
     def start_again(self) -> None:
@@ -53,7 +63,7 @@ class Container:
     def stop(self) -> float:
         """As `docker stop`; the seconds it took. Raises StepFailed if it had to be killed."""
         began = time.monotonic()
-        self.engine.podman("stop", "--time", "30", self.name)
+        self.engine.podman("stop", "--time", "60", self.name)
         seconds = time.monotonic() - began
         code = self.engine.podman("inspect", "--format", "{{.State.ExitCode}}", self.name).strip()
         if code not in ("0", "143"):
@@ -81,12 +91,6 @@ def once(engine: Engine, image: str, *command: str, entry: str | None = None) ->
     return engine.podman("run", "--rm", "--no-healthcheck", *guarded, *composition.limits(), *ALONE, *instead, image, *command)
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 class Browser:
     """Keeps its cookies, and asks over HTTP."""
 
@@ -95,19 +99,19 @@ class Browser:
         self._opener = build_opener(HTTPCookieProcessor(CookieJar()))
 
     def get(self, path: str) -> str:
-        with self._opener.open(self._origin + path, timeout=30) as answer:
+        with self._opener.open(self._origin + path, timeout=120) as answer:
             return str(answer.read().decode())
 
     def get_json(self, path: str) -> Any:
         return json.loads(self.get(path))
 
     def submit(self, path: str, **fields: str) -> str:
-        with self._opener.open(self._origin + path, data=urlencode(fields).encode(), timeout=30) as answer:
+        with self._opener.open(self._origin + path, data=urlencode(fields).encode(), timeout=120) as answer:
             return str(answer.read().decode())
 
     def post_json(self, path: str, body: Any) -> Any:
         request = Request(self._origin + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
-        with self._opener.open(request, timeout=30) as answer:
+        with self._opener.open(request, timeout=120) as answer:
             return json.load(answer)
 
     def wait_until_ready(self, web: Container) -> dict[str, Any]:
@@ -123,7 +127,7 @@ class Browser:
             else:
                 return ready
 
-    def wait_for_run(self, run_id: str, states: set[str], worker: Container, seconds: float = 90) -> dict[str, Any]:
+    def wait_for_run(self, run_id: str, states: set[str], worker: Container, seconds: float = 600) -> dict[str, Any]:
         """The run once it is in one of these states."""
         give_up = time.monotonic() + seconds
         while (run := self.get_json(f"/api/runs/{run_id}"))["state"] not in states:

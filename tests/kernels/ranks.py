@@ -17,7 +17,7 @@ from kernels.meters.timeline import Timeline
 from kernels.spec import Experiment
 from kernels.strategies.base import Context
 
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 300  # of a rank that hangs: on a busy machine one that works may take a minute
 
 # The fork server imports torch once, and never runs it: ranks forked from it start clean and at once.
 _ranks = multiprocessing.get_context("forkserver")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 
 import pytest
 
@@ -45,8 +44,9 @@ def test_every_micro_batch_hands_over_once_each_way(launcher: LocalLauncher) -> 
 
 @pytest.mark.parametrize("world_size", range(1, MAX_WORLD_SIZE + 1))
 def test_every_strategy_meets_its_prediction_and_a_single_process_weights(launcher: LocalLauncher, world_size: int) -> None:
-    cells = quick(grid(world_size), seed=random.Random().randrange(1_000_000), world_size=world_size)
-    for result in measure(launcher, world_size, *cells, seconds=120):
+    """A part of the grid, the same every time; `worldsize verify` runs all of it."""
+    cells = quick(grid(world_size), seed=0, world_size=world_size)
+    for result in measure(launcher, world_size, *cells):
         assert result.holds, f"P = {world_size}, {result.experiment}: {explain(result)}"
 
 
@@ -76,5 +76,5 @@ def test_the_library_reduce_scatter_on_gloo_sends_as_much_as_its_all_reduce(laun
 
 
 def test_a_report_survives_json_unchanged(launcher: LocalLauncher) -> None:
-    report = launcher.run(RunSpec(2, (Experiment("data_parallel"),)))
+    report = launcher.run(RunSpec(2, (Experiment("data_parallel"),), time_limit_seconds=600.0))
     assert report_from_json(json.loads(json.dumps(to_json(report)))) == report

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from app.errors import RunCancelled
 from app.runs.launch import Event, LocalLauncher
 from kernels import processes
 from kernels.spec import Experiment, RunSpec
+from tests.runs.traces import sockets_of
 
 pytestmark = pytest.mark.torchrun
 
@@ -24,12 +24,6 @@ LISTENS = "0A"
 def launcher() -> Iterator[LocalLauncher]:
     with LocalLauncher(extra_strategies="tests.runs.faulty_strategies") as launcher:
         yield launcher
-
-
-def sockets_of(pid: int) -> set[str]:
-    """Inodes of the sockets that a process has open."""
-    targets = [os.readlink(descriptor) for descriptor in Path(f"/proc/{pid}/fd").iterdir() if descriptor.is_symlink()]
-    return {target.removeprefix("socket:[").removesuffix("]") for target in targets if target.startswith("socket:")}
 
 
 def addresses_listened_on(pid: int) -> list[str]:
@@ -54,7 +48,8 @@ def test_the_store_and_the_ranks_of_a_run_listen_on_loopback_alone(launcher: Loc
             for pid in (agent, *processes.children(agent)):
                 heard.extend(addresses_listened_on(pid))
 
+    hangs = RunSpec(2, (Experiment("faulty", options={"fault": "hangs"}),), time_limit_seconds=600.0)
     with pytest.raises(RunCancelled):
-        launcher.run(RunSpec(2, (Experiment("faulty", options={"fault": "hangs"}),)), look, cancelled=lambda: bool(heard))
+        launcher.run(hangs, look, cancelled=lambda: bool(heard))
     assert len(heard) >= 3, "the store of the agent, and gloo of each rank"
     assert all(ipaddress.ip_address(address).is_loopback for address in heard), heard

@@ -18,7 +18,7 @@ def launcher() -> Iterator[LocalLauncher]:
         yield launcher
 
 
-def measure(launcher: LocalLauncher, world_size: int, *experiments: Experiment, seconds: float = 60.0) -> list[Result]:
+def measure(launcher: LocalLauncher, world_size: int, *experiments: Experiment, seconds: float = 600.0) -> list[Result]:
     """Run these experiments in one launch and set them beside their predictions."""
     return compare(launcher.run(RunSpec(world_size, experiments, time_limit_seconds=seconds)))
 

@@ -16,8 +16,10 @@ from tests.runs.traces import Traces
 
 pytestmark = pytest.mark.torchrun
 
-FLAGSHIP = RunSpec(4, (Experiment("data_parallel"), Experiment("tensor_parallel"), Experiment("pipeline_gpipe")))
-SMALL = RunSpec(2, (Experiment("data_parallel"),))
+LIMIT = 600.0  # seconds: a busy machine may need many of them
+FLAGSHIP = RunSpec(4, (Experiment("data_parallel"), Experiment("tensor_parallel"), Experiment("pipeline_gpipe")),
+                   time_limit_seconds=LIMIT)
+SMALL = RunSpec(2, (Experiment("data_parallel"),), time_limit_seconds=LIMIT)
 
 
 def test_one_launch_measures_several_experiments_in_the_order_asked_for(launcher: LocalLauncher) -> None:
@@ -44,7 +46,8 @@ def test_events_come_in_the_order_of_a_run(launcher: LocalLauncher) -> None:
 def test_no_rank_joins_before_the_last_one_is_forked(launcher: LocalLauncher) -> None:
     """A fork beside a busy store could leave a rank waiting for a lock that nobody holds any more."""
     events: list[str] = []
-    launcher.run(RunSpec(8, (Experiment("single"),)), on_event=lambda event: events.append(event.name))
+    spec = RunSpec(8, (Experiment("single"),), time_limit_seconds=LIMIT)
+    launcher.run(spec, on_event=lambda event: events.append(event.name))
     assert events[:9] == ["started", *["rank"] * 8]
     assert events[9] == "phase"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -60,8 +61,17 @@ class Traces:
 
 def listening_sockets(pids: dict[int, int]) -> set[str]:
     """Inodes of listening TCP sockets that any of these processes has open."""
-    held = {os.readlink(link) for pid in pids for link in Path(f"/proc/{pid}/fd").glob("*") if link.is_symlink()}
-    return {inode for inode in _listening_inodes() if f"socket:[{inode}]" in held}
+    held = {socket for pid in pids for socket in sockets_of(pid)}
+    return held & set(_listening_inodes())
+
+
+def sockets_of(pid: int) -> set[str]:
+    """Inodes of the sockets that a process has open."""
+    targets = []
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # Closed meanwhile.
+            targets.append(os.readlink(link))
+    return {target.removeprefix("socket:[").removesuffix("]") for target in targets if target.startswith("socket:")}
 
 
 def _listening_inodes() -> list[str]:
