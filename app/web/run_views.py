@@ -228,7 +228,7 @@ def _measured(run: Run, seen: Seen, place: Place | None, who: Visitor, how: Sett
     whose = "" if run.asked_by == who.id or how.permalink else ", for somebody else who asked for the same"
     return views.Measured(
         run_id=run.id,
-        headline=Markup("") if is_timing(run.spec) else _headline(run.results, titles(run, place)),
+        headline=Markup("") if is_timing(run.spec) else headline(run.results, titles(run, place)),
         setting="" if how.permalink else words.setting(run.spec),  # its own page has it as the headline
         age=f"Measured on this server {words.age(run.ended_at, seen.now)}{whose}.",
         phases=words.phases_of_done(run),
@@ -277,14 +277,15 @@ def _recorded_times(experiment: Experiment) -> views.Recorded | None:
     return None if recorded is None else views.Recorded(recorded_sentence(recorded[1]), times_view(recorded[0]))
 
 
-def _headline(results: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Markup:
+def headline(results: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Markup:
     """One sentence over several strategies; a single one has its own."""
     if len(results) == 1:
         return Markup("")
-    off = [f"{name} {'differs' if one['verdict'] == 'differs' else 'is without a verdict'}"
-           for one, name in zip(results, names, strict=True) if one["verdict"] != "equal"]
+    by_verdict = {verdict: [name for one, name in zip(results, names, strict=True) if one["verdict"] == verdict]
+                  for verdict in ("differs", "inconclusive")}
+    off = [f"{words.listed(who)} {words.verdict_of(verdict, len(who))}" for verdict, who in by_verdict.items() if who]
     if off:
-        return Markup("<mark>{}</mark>: the reason stands with its numbers.").format(" and ".join(off))
+        return Markup("<mark>{}</mark>: the reason stands with its numbers.").format("; ".join(off))
     count = "Both" if len(results) == 2 else f"All {words.numeral(len(results))}"
     equal = Markup("{} send what was predicted for this backend, to the byte.").format(count)
     apart = [name for one, name in zip(results, names, strict=True) if one["ideal_gap"]["bytes"]]

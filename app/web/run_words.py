@@ -154,13 +154,23 @@ def phases_of_done(run: Run) -> tuple[Phase, ...]:
     return tuple(Phase(name, "done", note) for name, note in zip(STEPS, notes, strict=True))
 
 
+def verdict_of(verdict: str, count: int) -> str:
+    """'differs', 'are without a verdict': the verb for so many strategies."""
+    if verdict == "differs":
+        return "differs" if count == 1 else "differ"
+    return f"{'is' if count == 1 else 'are'} without a verdict"
+
+
 def phases_of_ended(run: Run) -> tuple[Phase, ...]:
     """The step in which a run without a result stopped."""
     where = "" if run.failure is None else run.failure.phase
     stopped = 3 if "measuring" in where else 2 if "warm" in where else 0 if run.started_at is None else 1
     word = {State.CANCELLED: "cancelled", State.TIMED_OUT: "out of time"}.get(run.state, "stopped here")
-    return tuple(Phase(name, "done" if number < stopped else "stop" if number == stopped else "todo",
-                       word if number == stopped else "") for number, name in enumerate(STEPS))
+    begun = run.asked_at if run.started_at is None else run.started_at
+    notes = {0: seconds((begun - run.asked_at).total_seconds())}
+    notes[stopped] = word if run.ended_at is None else f"{word} after {seconds((run.ended_at - begun).total_seconds())}"
+    return tuple(Phase(name, "done" if number < stopped else "stop" if number == stopped else "todo", notes.get(number, ""))
+                 for number, name in enumerate(STEPS))
 
 
 def failure_heading(run: Run) -> str:

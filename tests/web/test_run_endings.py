@@ -148,6 +148,13 @@ def test_it_can_be_taken_away_and_run_elsewhere(app: FastAPI, learner: TestClien
     assert "data_parallel" in script
 
 
+def test_the_steps_say_how_long_it_waited_and_where_it_stopped(app: FastAPI, learner: TestClient) -> None:
+    failed(app, learner)
+    steps = dict(re.findall(r"<b>(Queue|Measure)</b>\s*<span class=\"num\">([^<]*)</span>", place(learner)))
+    assert re.fullmatch(r"[0-9.]+ s", steps["Queue"])
+    assert re.fullmatch(r"stopped here after [0-9.]+ s", steps["Measure"])
+
+
 def test_its_own_page_polls_to_the_end_without_a_button(app: FastAPI, learner: TestClient) -> None:
     run_id = run_id_of(press(learner, P=4))
     lease = take(app, run_id)

@@ -19,6 +19,7 @@ from app.runs.queue import State
 from app.runs.store import Failure, Progress
 from app.tables import runs, workers
 from app.web.run_forms import Place, at_values, left_out_of, lesson_address
+from app.web.run_views import headline
 from app.web.run_words import setting
 from kernels import spec
 from tests.web.runs_made_up import (
@@ -308,6 +309,12 @@ def test_readings_that_do_not_agree_give_no_verdict(app: FastAPI, learner: TestC
     html = status(learner, run_id)
     assert "<mark>Data parallel is without a verdict</mark>" in html
     assert "only 1 of 3 readings agreed, and 3 must" in html
+
+
+def test_several_without_a_verdict_share_one_sentence() -> None:
+    results = [{"verdict": verdict, "ideal_gap": {"bytes": 0}} for verdict in ("inconclusive", "differs", "inconclusive")]
+    told = headline(results, ["Data parallel", "Tensor parallel", "DDP"])
+    assert told.startswith("<mark>Tensor parallel differs; Data parallel and DDP are without a verdict</mark>: ")
 
 
 def test_uneven_ranks_are_drawn_and_their_cause_is_named(app: FastAPI, learner: TestClient) -> None:
