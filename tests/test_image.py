@@ -55,13 +55,22 @@ def test_a_worker_has_neither_network_nor_secret(name):
     assert SERVICES[name]["volumes"] == ["data:/data"]
 
 
+@pytest.mark.parametrize("torch", ["cpu", "cuda", "none"])
+def test_one_service_builds_the_image_and_no_registry_is_asked_for_the_others(torch):
+    services_now = services(TORCH=torch)
+    assert [name for name in services_now if "build" in services_now[name]] == ["web"]
+    assert services_now["web"]["image"] == services_now["worker"]["image"] == f"worldsize:{torch}"
+    assert services_now["web"]["build"]["args"] == {"TORCH": torch}
+    assert {services_now[name].get("pull_policy") for name in services_now if name != "web"} == {"never"}
+
+
 def test_gpus_and_shared_memory_come_with_the_profile_and_only_there():
     gpu = SERVICES["worker-gpu"]
     assert gpu["profiles"] == ["gpu"]
     [device] = gpu["deploy"]["resources"]["reservations"]["devices"]
     assert device == {"driver": "nvidia", "count": "all", "capabilities": ["gpu"]}
     assert gpu["shm_size"] == "2g"
-    assert gpu["build"]["args"] == {"TORCH": "cuda"}
+    assert gpu["image"] == "worldsize:cuda"
     assert not any("profiles" in SERVICES[name] for name in ("web", "worker"))
 
 

@@ -14,14 +14,14 @@ from tests.image.build import ROOT
 VARIABLE = re.compile(r"\$\{(\w+):-([^}]*)\}")
 MOST_PROCESSES = 4096
 # Left to the engine, or to the test itself: how containers are named, restarted, published and joined to networks.
-NOT_FLAGS = frozenset({"image", "build", "command", "ports", "networks", "network_mode", "restart", "stop_grace_period",
-                       "logging", "deploy", "healthcheck", "profiles"})
+NOT_FLAGS = frozenset({"image", "build", "pull_policy", "command", "ports", "networks", "network_mode", "restart",
+                       "stop_grace_period", "logging", "deploy", "healthcheck", "profiles"})
 
 
-def services() -> dict[str, dict[str, Any]]:
-    """Every service with all variables at their defaults."""
-    text = (ROOT / "compose.yaml").read_text()
-    described: dict[str, dict[str, Any]] = yaml.safe_load(VARIABLE.sub(r"\2", text))["services"]
+def services(**variables: str) -> dict[str, dict[str, Any]]:
+    """Every service, with all variables at their defaults but those named."""
+    text = VARIABLE.sub(lambda found: variables.get(found[1], found[2]), (ROOT / "compose.yaml").read_text())
+    described: dict[str, dict[str, Any]] = yaml.safe_load(text)["services"]
     return described
 
 
