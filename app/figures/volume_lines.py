@@ -10,6 +10,7 @@ from app.figures import svg
 from app.figures.amounts import Amount, Setting, amount
 from app.figures.numbers import Number
 from app.figures.strategies import STRATEGIES, TENSOR, Strategy
+from app.figures.volume_ranks import prediction
 from app.figures.volume_words import Measure, scope_short
 from app.theory import data_parallel
 
@@ -176,6 +177,12 @@ def _runs_through(strategy: Strategy, sizes: Sequence[int], amounts: Sequence[Am
     return neighbours or strategy is not TENSOR or before.active_gpus == after.active_gpus
 
 
+def _spread(P: int, setting: Setting, end: Amount) -> str:
+    """Whether the number is what each GPU sends: gloo's chunks may be of different lengths, and then it is their mean."""
+    by_rank = prediction(TENSOR, P, setting).exact.by_rank
+    return "on each of" if by_rank is not None and set(by_rank[:end.active_gpus]) == {end.exact} else "on average, on"
+
+
 def _end_names(setting: Setting, measure: Measure, last: int) -> tuple[EndName, ...]:
     """A name for each line; a second one where the formula's line ends elsewhere."""
     names: list[EndName] = []
@@ -183,7 +190,7 @@ def _end_names(setting: Setting, measure: Measure, last: int) -> tuple[EndName, 
         end = amount(strategy, last, setting)
         scope = scope_short(strategy, setting)
         if strategy is TENSOR and end.exact is not None and end.active_gpus < last:
-            scope = f"{'in all on' if setting.is_total(strategy) else 'on each of'} {end.active_gpus}"
+            scope = f"{'in all on' if setting.is_total(strategy) else _spread(last, setting, end)} {end.active_gpus}"
         names.append(EndName(strategy.axis, end.shown, f"{strategy.axis} {measure.plain(end.shown)} {scope}", True))
         if end.differs and end.exact is not None:
             names.append(EndName(strategy.axis, end.taught, f"formula {measure.plain(end.taught)}", False))

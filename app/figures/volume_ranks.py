@@ -61,11 +61,12 @@ def sent_by_rank(strategy: Strategy, case: Case) -> tuple[Number, ...] | None:
     """Elements each of the P ranks sends; None where no run can be cut this way."""
     if case.amounts[strategy.name].exact is None:
         return None
-    return _prediction(strategy, case.P, case.setting).exact.by_rank
+    return prediction(strategy, case.P, case.setting).exact.by_rank
 
 
 @lru_cache(maxsize=256)
-def _prediction(strategy: Strategy, P: int, setting: Setting) -> Prediction:
+def prediction(strategy: Strategy, P: int, setting: Setting) -> Prediction:
+    """Of the run that the figure stands for."""
     T = setting.tensor_tokens(P) if strategy is TENSOR else setting.T
     m = setting.micro_batches(P) if strategy is PIPELINE else 1
     return predict(RUN_AS[strategy.name], P=P, L=setting.L, H=setting.H, T=T, m=m)
@@ -121,7 +122,7 @@ def _spread_text(strategy: Strategy, case: Case, sends: tuple[Number, ...]) -> s
     if strategy is PIPELINE:
         return (f"The two ends of the line send {plain(sends[0])} {case.measure.word} each, "
                 f"those between send both ways and so {plain(sends[1])}.")
-    prediction = _prediction(strategy, case.P, case.setting)
-    causes = " ".join(CAUSE_TEXT[cause] for cause in prediction.causes if cause is Cause.UNEVEN_CHUNKS)
+    run = prediction(strategy, case.P, case.setting)
+    causes = " ".join(CAUSE_TEXT[cause] for cause in run.causes if cause is Cause.UNEVEN_CHUNKS)
     return (f"From {plain(min(sends))} to {plain(max(sends))} {case.measure.word}, "
-            f"{case.measure.tenths(prediction.exact.mean)} on average. {causes}")
+            f"{case.measure.tenths(run.exact.mean)} on average. {causes}")

@@ -312,3 +312,14 @@ def test_the_readers_own_p_is_a_strong_tick() -> None:
     assert [tick.text for tick in volume(P=5).wide.x_ticks if tick.strong] == ["5"]
 
 
+@pytest.mark.parametrize(("query", "said"), [
+    ({}, "tensor 24 on average, on 4"),  # 24, 16, 24 and 32
+    ({"T": 2}, "tensor 48 on each of 4"),
+    ({"scope": "all"}, "tensor 96 in all on 4"),
+])
+def test_the_label_of_a_mean_says_that_it_is_one(query: dict[str, Any], said: str) -> None:
+    view = volume(**query)
+    assert [label.lines[0] for label in view.wide.labels if "tensor" in label.lines[0]][-1].startswith(said)
+    sent = predict("tensor_parallel", P=64, L=2, H=4, T=query.get("T", 1)).exact.by_rank
+    assert sent is not None
+    assert (len(set(sent[:4])) == 1) == ("each" in said)
