@@ -80,6 +80,18 @@ def test_every_setting_passed_on_exists(name):
     assert passed <= {PREFIX + field.upper() for field in Settings.model_fields}
 
 
+def test_every_setting_is_passed_on_unless_it_goes_with_the_image():
+    passed = set(SERVICES["web"]["environment"]) | set(SERVICES["worker"]["environment"])
+    settled = {"HOST", "PORT", "DATA_DIR", "RUNS", "LAUNCHER"}
+    assert {field.upper() for field in Settings.model_fields} - settled == {name.removeprefix(PREFIX) for name in passed}
+
+
+def test_a_container_without_torch_has_no_worker_that_starts_for_ever():
+    [row] = [line for line in DEPLOYMENT.splitlines() if line.startswith("| no torch wanted")]
+    assert "CPU_WORKERS=0" in row
+    assert services(CPU_WORKERS="0")["worker"]["deploy"]["replicas"] == "0"
+
+
 def test_settings_accept_the_defaults_of_compose(monkeypatch):
     for key, value in SERVICES["web"]["environment"].items():
         monkeypatch.setenv(key, str(value or ""))
