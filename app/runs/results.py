@@ -86,7 +86,7 @@ def _predict(world_size: int, experiment: Experiment, backend: str) -> Predictio
 def judge(prediction: Prediction, report: ExperimentReport) -> Verdict:
     """Integers against integers. Readings that did not agree or did not settle prove nothing either way."""
     measured = report.payload_bytes_by_rank
-    if measured is None or not report.settled or report.agreeing < MINIMUM_AGREEING:
+    if measured is None or not report.settled or not MINIMUM_AGREEING <= report.repetitions == report.agreeing:
         return Verdict.INCONCLUSIVE
     size = BYTES_PER_ELEMENT[report.dtype]
     total_holds = sum(measured) == prediction.exact.total * size
@@ -115,7 +115,9 @@ def _verdict_sentence(result: Result) -> str:
         return f"No verdict: {report.note}."
     if verdict is Verdict.INCONCLUSIVE:
         why = ("bytes went on moving between steps, so no window could be closed" if not report.settled else
-               f"only {report.agreeing} of {report.repetitions} readings agreed, and {MINIMUM_AGREEING} must")
+               f"only {report.agreeing} of {report.repetitions} readings agreed, and all must"
+               if report.agreeing < report.repetitions else
+               f"only {report.repetitions} readings were taken, and {MINIMUM_AGREEING} must agree")
         return f"No verdict: {why}."
     return f"Measured {sum(measured):,} bytes, predicted {_byte_total(result):,}{_where_ranks_differ(result)}."
 

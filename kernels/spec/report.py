@@ -57,7 +57,7 @@ class ExperimentReport:
     dtype: str
     settled: bool  # every window closed: what one end sent, the other had received
     repetitions: int  # readings taken, of the run (fp32 or fp64) that agreed least
-    agreeing: int  # how many of them are equal to the most frequent one
+    agreeing: int  # how many of them are equal to the most frequent one: all, unless steps sent different things
     payload_matrix: tuple[tuple[int, ...], ...] | None
     wire_matrix: tuple[tuple[int, ...], ...] | None
     calls_payload_bytes_by_rank: tuple[int, ...] | None  # None: the library bypasses kernels.comm

@@ -40,6 +40,12 @@ def test_a_rank_pair_that_keeps_talking_is_inconclusive() -> None:
     assert not result.holds
 
 
+def test_steps_that_do_not_all_send_the_same_are_inconclusive() -> None:
+    result = measured_with("every_other_step", DATA)
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert "only 2 of 3 readings agreed, and all must" in explain(result)
+
+
 def test_right_bytes_with_other_weights_do_not_hold() -> None:
     result = measured_with("other_weights", DATA)
     assert result.verdict is Verdict.EQUAL

@@ -46,7 +46,8 @@ def test_the_right_total_from_the_wrong_ranks_differs() -> None:
     assert measured(DATA_ON_TWO, ((0, 124), (132, 0))).verdict is Verdict.DIFFERS
 
 
-@pytest.mark.parametrize("change", [{"settled": False}, {"agreeing": 2}, {"payload_matrix": None}])
+@pytest.mark.parametrize("change", [{"settled": False}, {"agreeing": 2}, {"repetitions": 4},
+                                    {"repetitions": 2, "agreeing": 2}, {"payload_matrix": None}])
 def test_readings_that_prove_nothing_are_inconclusive(change: dict[str, object]) -> None:
     assert measured(DATA_ON_TWO, RIGHT, **change).verdict is Verdict.INCONCLUSIVE
 

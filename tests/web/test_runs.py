@@ -308,7 +308,7 @@ def test_readings_that_do_not_agree_give_no_verdict(app: FastAPI, learner: TestC
     finish(app, take(app, run_id), agreeing=1)
     html = status(learner, run_id)
     assert "<mark>Data parallel is without a verdict</mark>" in html
-    assert "only 1 of 3 readings agreed, and 3 must" in html
+    assert "only 1 of 3 readings agreed, and all must" in html
 
 
 def test_several_without_a_verdict_share_one_sentence() -> None:
