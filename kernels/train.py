@@ -107,8 +107,8 @@ def runs_of(experiment: Experiment, purpose: str) -> tuple[Run, ...]:
     """To count bytes, two runs that send as many messages of as many elements, the second in wider ones.
 
     What differs between them on the wire is payload, for the headers of equal numbers of messages cancel. So would anything
-    else that is as long in both, such as integers; no strategy sends any in a measured step. To take the time, the first is
-    enough.
+    else that is as long in both, such as integers; no strategy sends any in a measured step, and ExperimentReport tells where
+    one did (pairs_beyond_headers). To take the time, the first is enough.
     """
     if purpose == "timing":
         return runs_of(experiment, "counting")[:1]

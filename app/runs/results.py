@@ -15,7 +15,7 @@ from typing import Any
 from app.theory.predictions import Prediction, predict
 from app.theory.units import BYTES_PER_ELEMENT
 from app.theory.volume import CAUSE_TEXT, Volume
-from kernels.spec import Environment, Experiment, ExperimentReport, RunReport, to_json
+from kernels.spec import HEADER_BYTES, Environment, Experiment, ExperimentReport, RunReport, to_json
 
 DEFAULT_BACKEND = "gloo"
 
@@ -41,7 +41,17 @@ class Result:
     @property
     def verdict(self) -> Verdict | None:
         """None where nothing ran."""
-        return None if self.report is None else judge(self.prediction, self.report)
+        if self.report is None:
+            return None
+        verdict = judge(self.prediction, self.report)
+        return Verdict.DIFFERS if verdict is Verdict.EQUAL and self.pairs_beyond_headers else verdict
+
+    @property
+    def pairs_beyond_headers(self) -> tuple[tuple[int, int], ...]:
+        """(sender, receiver) between which a run sent something that neither payload nor headers account for."""
+        if self.report is None or self.environment is None:
+            return ()
+        return self.report.pairs_beyond_headers(self.environment.backend)
 
     @property
     def weights_equal(self) -> bool | None:
@@ -119,7 +129,18 @@ def _verdict_sentence(result: Result) -> str:
                if report.agreeing < report.repetitions else
                f"only {report.repetitions} readings were taken, and {MINIMUM_AGREEING} must agree")
         return f"No verdict: {why}."
-    return f"Measured {sum(measured):,} bytes, predicted {_byte_total(result):,}{_where_ranks_differ(result)}."
+    payload = f"Measured {sum(measured):,} bytes, predicted {_byte_total(result):,}{_where_ranks_differ(result)}."
+    return " ".join(filter(None, (payload, _beyond_headers_sentence(result))))
+
+
+def _beyond_headers_sentence(result: Result) -> str:
+    if not result.pairs_beyond_headers or result.environment is None:
+        return ""
+    who = "; ".join(f"rank {sender} to rank {receiver}" for sender, receiver in result.pairs_beyond_headers)
+    backend = result.environment.backend
+    return (f"Something else was sent as well ({who}): on the wire, what is not payload must be whole headers of "
+            f"{HEADER_BYTES[backend]} bytes on {backend}, and it is not. What is as long in {result.prediction.dtype} as in a "
+            "wider type, such as a tensor of integers, is in neither.")
 
 
 def _where_ranks_differ(result: Result) -> str:

@@ -51,6 +51,7 @@ from kernels.spec.faults import (
     world_size_faults,
 )
 from kernels.spec.report import (
+    HEADER_BYTES,
     Environment,
     ExperimentReport,
     Interval,
@@ -66,6 +67,7 @@ __all__ = [
     "COLLECTIVES",
     "COUNTED_ELEMENTS_PER_RANK",
     "ELEMENTS",
+    "HEADER_BYTES",
     "IMPLEMENTATIONS",
     "LOSS_TOKENS",
     "MAX_WORLD_SIZE",

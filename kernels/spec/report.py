@@ -8,6 +8,10 @@ from typing import Any
 
 from kernels.spec.experiment import Experiment, RunSpec
 
+# By backend, where it is known: what opens every message and every word that one is ready. gloo's is a struct of six 8-byte
+# numbers (Op::preamble in gloo/transport/tcp/pair.h).
+HEADER_BYTES = {"gloo": 48}
+
 
 @dataclass(frozen=True)
 class Environment:
@@ -79,6 +83,22 @@ class ExperimentReport:
     def wire_bytes_by_rank(self) -> tuple[int, ...] | None:
         """Bytes each rank sent, protocol headers included, resends not."""
         return None if self.wire_matrix is None else tuple(sum(row) for row in self.wire_matrix)
+
+    def pairs_beyond_headers(self, backend: str) -> tuple[tuple[int, int], ...]:
+        """(sender, receiver) between which the wire carried something besides payload and whole headers.
+
+        Whatever is as long in both runs, such as an integer tensor, cancels in the payload and is left here, unless its length
+        is by chance that of so many headers. Empty where the backend's headers are not known.
+        """
+        header = HEADER_BYTES.get(backend)
+        if header is None or self.payload_matrix is None or self.wire_matrix is None:
+            return ()
+        both = zip(self.wire_matrix, self.payload_matrix, strict=True)
+        return tuple(
+            (sender, receiver)
+            for sender, (wire, payload) in enumerate(both)
+            for receiver, (sent, wanted) in enumerate(zip(wire, payload, strict=True)) if (sent - wanted) % header
+        )
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,14 @@ def test_steps_that_do_not_all_send_the_same_are_inconclusive() -> None:
     assert "only 2 of 3 readings agreed, and all must" in explain(result)
 
 
+def test_what_is_as_long_in_both_dtypes_is_seen_beside_the_payload() -> None:
+    result = measured_with("integers_too", DATA)
+    assert result.report is not None
+    assert result.report.payload_bytes_by_rank == (192, 192, 192, 192), "the payload alone says nothing"
+    assert result.verdict is Verdict.DIFFERS
+    assert "Something else was sent as well (rank 0 to rank 1)" in explain(result)
+
+
 def test_right_bytes_with_other_weights_do_not_hold() -> None:
     result = measured_with("other_weights", DATA)
     assert result.verdict is Verdict.EQUAL

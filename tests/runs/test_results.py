@@ -52,6 +52,24 @@ def test_readings_that_prove_nothing_are_inconclusive(change: dict[str, object])
     assert measured(DATA_ON_TWO, RIGHT, **change).verdict is Verdict.INCONCLUSIVE
 
 
+@pytest.mark.parametrize(("wire", "verdict"), [
+    (((0, 128 + 3 * 48), (128, 0)), Verdict.EQUAL),
+    (((0, 128 + 3 * 48 + 20), (128, 0)), Verdict.DIFFERS),
+    (((0, 128), (128, 1)), Verdict.DIFFERS),
+])
+def test_what_is_not_payload_must_be_whole_headers(wire: tuple[tuple[int, ...], ...], verdict: Verdict) -> None:
+    result = measured(DATA_ON_TWO, RIGHT, wire_matrix=wire)
+    assert result.verdict is verdict
+    assert ("Something else was sent as well" in explain(result)) is (verdict is Verdict.DIFFERS)
+
+
+def test_where_headers_are_not_known_nothing_is_made_of_them() -> None:
+    odd = measured(DATA_ON_TWO, RIGHT, wire_matrix=((0, 129), (128, 0)))
+    assert odd.report is not None
+    assert odd.report.pairs_beyond_headers("gloo") == ((0, 1),)
+    assert odd.report.pairs_beyond_headers("nccl") == ()
+
+
 def test_weights_beyond_their_tolerance_do_not_hold_even_where_the_bytes_do() -> None:
     result = measured(DATA_ON_TWO, RIGHT, weights_max_difference=1e-6)
     assert result.verdict is Verdict.EQUAL

@@ -18,7 +18,7 @@ from app.runs.queue import Run, State
 from app.runs.results import compare, result_json
 from app.runs.store import Failure, Progress
 from app.theory.predictions import predict
-from kernels.spec import ExperimentReport, RunReport, RunSpec, to_json
+from kernels.spec import HEADER_BYTES, ExperimentReport, RunReport, RunSpec, to_json
 from tests.runs import made_up
 from tests.runs.asking import VERSIONS, show_worker
 
@@ -86,7 +86,7 @@ def finish(app: FastAPI, lease: Lease, **changes: Any) -> None:
 
 
 def as_predicted(spec: RunSpec) -> RunReport:
-    """A report whose sockets carried what gloo is predicted to send, with ten bytes on the wire for each of payload."""
+    """A report whose sockets carried what gloo is predicted to send, and on the wire ten headers beside it."""
     report = made_up.report(spec)
     return replace(report, experiments=tuple(_as_predicted(spec.P, one) for one in report.experiments))
 
@@ -97,7 +97,7 @@ def _as_predicted(size: int, one: ExperimentReport) -> ExperimentReport:
                     options=experiment.options).exact
     by_rank = exact.by_rank or (exact.total / size,) * size
     sent = [int(count * 4) for count in by_rank]
-    return replace(one, payload_matrix=ring(sent), wire_matrix=ring([10 * count for count in sent]))
+    return replace(one, payload_matrix=ring(sent), wire_matrix=ring([count + 10 * HEADER_BYTES["gloo"] for count in sent]))
 
 
 def ring(sent: Sequence[int]) -> tuple[tuple[int, ...], ...]:
