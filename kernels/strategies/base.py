@@ -102,6 +102,11 @@ class Trained(ABC):
         whole = single_process_weights(self.context, self.num_tokens, self.steps)
         return largest(_max_difference(parameter, cut(whole)) for parameter, cut in self.pieces)
 
+    def way(self) -> float:
+        """How far the single process's weights have gone in as many steps: the largest change of any."""
+        whole = single_process_weights(self.context, self.num_tokens, self.steps)
+        return largest(_max_difference(end, start) for end, start in zip(whole, self.context.initial_weights(), strict=True))
+
     def parameters(self) -> list[Tensor]:
         return [parameter for parameter, _ in self.pieces]
 

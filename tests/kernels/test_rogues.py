@@ -61,6 +61,16 @@ def test_right_bytes_with_other_weights_do_not_hold() -> None:
     assert "did not train the same model" in explain(result)
 
 
+def test_gradients_a_fifth_too_large_do_not_hold_in_bf16_either() -> None:
+    shapes, bf16 = ((2, 4, 1), (5, 3, 1), (4, 8, 24)), {"comm_dtype": "bf16"}
+    with LocalLauncher(extra_strategies="tests.rogues.scaled_gradient") as launcher:
+        results = measure(launcher, 4, *(Experiment("data_parallel", *shape, options=bf16) for shape in shapes))
+    for result in results:
+        assert result.verdict is Verdict.EQUAL
+        assert not result.holds
+        assert "did not train the same model" in explain(result)
+
+
 def test_without_tcp_counters_the_report_gives_call_level_bytes_and_says_why() -> None:
     result = measured_with("no_counters", DATA)
     assert result.report is not None
