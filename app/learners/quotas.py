@@ -37,10 +37,10 @@ class Allowance:
 def spend_learner(session: Session, allowance: Allowance) -> None:
     """Count a new learner. Raises TooManyLearners, and then the transaction has to be undone."""
     if not _spend(session, "learners", allowance.client, allowance.learners):
-        raise _too_many_learners(f"{allowance.learners:,} learners have begun at your network address in this hour")
+        raise _too_many_learners(f"Your network address has brought {_counted(allowance.learners, 'new learner')} in this hour")
     everybody = allowance.learners * ADDRESSES
     if not _spend(session, "learners", EVERYBODY, everybody):
-        raise _too_many_learners(f"{everybody:,} learners have begun here in this hour")
+        raise _too_many_learners(f"This site has seen {_counted(everybody, 'new learner')} in this hour")
 
 
 def spend_answer(session: Session, learner_id: str, allowance: Allowance) -> None:
@@ -50,10 +50,10 @@ def spend_answer(session: Session, learner_id: str, allowance: Allowance) -> Non
         mine = select(attempts.c.created_at).where(attempts.c.learner_id == learner_id, attempts.c.created_at > since)
         first = session.execute(mine.order_by(attempts.c.created_at.desc()).offset(most - 1).limit(1)).scalar_one_or_none()
         if first is not None:
-            raise _too_many_answers(f"You have sent {most:,} answers in the last {words}", first - since)
+            raise _too_many_answers(f"You have sent {_counted(most, 'answer')} in the last {words}", first - since)
     together = allowance.answers * SHARING
     if not _spend(session, "answers", allowance.client, together):
-        raise _too_many_answers(f"{together:,} answers have come from your network address in this hour", _rest_of_hour())
+        raise _too_many_answers(f"{_counted(together, 'answer')} have come from your network address in this hour", _rest_of_hour())
 
 
 def _spend(session: Session, kind: Kind, client: str, most: int) -> bool:
@@ -103,4 +103,4 @@ def _in(wait: timedelta) -> str:
 
 
 def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    return f"{number} {noun}" if number == 1 else f"{number:,} {noun}s"

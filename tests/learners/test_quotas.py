@@ -105,7 +105,7 @@ def test_new_learners_are_counted_by_address_whatever_they_leave_first(database:
         store.record_prediction(session, "c", "ring", "volumes", "data", HERE)
     with database.writing() as session:
         store.get_or_create_learner(session, "d", HERE)
-    with pytest.raises(TooManyLearners, match=r"4 learners have begun at your network address.*begin in \d+ minute"):
+    with pytest.raises(TooManyLearners, match=r"Your network address has brought 4 new learners in this hour.*begin in \d+ minute"):
         begin(database, "e")
     assert count(database, learners) == 4
     begin(database, "a")  # Whoever has begun is not new.
@@ -117,7 +117,7 @@ def test_new_learners_are_counted_by_address_whatever_they_leave_first(database:
 def test_many_addresses_together_have_an_end_too(database: Database) -> None:
     for number in range(10):
         begin(database, f"learner-{number}", Allowance(f"address-{number}", answers=3, learners=1))
-    with pytest.raises(TooManyLearners, match="10 learners have begun here in this hour"):
+    with pytest.raises(TooManyLearners, match="This site has seen 10 new learners in this hour"):
         begin(database, "one-more", Allowance("another", answers=3, learners=1))
 
 

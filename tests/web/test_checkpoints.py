@@ -227,7 +227,7 @@ def test_a_client_that_forgets_its_cookie_begins_so_many_learners_and_no_more(st
     assert [forgetful() for _ in range(4)] == [200, 200, 429, 429]
     guess = TestClient(strict).post(f"{LESSON}/predictions/most-traffic", data={"answer": "tensor"})
     assert guess.status_code == 429
-    assert "3 learners have begun at your network address in this hour" in guess.text
+    assert "Your network address has brought 3 new learners in this hour" in guess.text
     assert re.search(r'value="tensor"[^>]* checked', guess.text)
     assert TestClient(strict).post(f"{LESSON}/visits", data={"section": "play"}).status_code == 429
     run = TestClient(strict).post("/api/runs", json={"strategy": "data_parallel"})
