@@ -9,11 +9,14 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from textwrap import dedent
 
 import pytest
+import yaml
 
 from app.settings import PREFIX, Settings
 from tests.image.build import ROOT, has_torch_wheel
+from tests.image.checks import backup_words
 from tests.image.composition import flags, services
 
 SERVICES = services()
@@ -150,6 +153,45 @@ def test_a_proxy_keeps_what_is_for_operators_to_itself(language):
     refusals = {"caddy": ["@inside path /readyz /metrics", "respond @inside 404"],
                 "nginx": ["location = /readyz { return 404; }", "location = /metrics { return 404; }"]}
     assert [line for line in refusals[language] if line not in recipe] == []
+
+
+def test_the_backup_that_is_told_holds_every_volume():
+    told = backup_words()
+    mounted = {volume.partition(":")[2].lstrip("/") for volume in SERVICES["web"]["volumes"]}
+    assert told == {"-cz": ["-C", "/", "-cz", *sorted(mounted)], "-xz": ["-C", "/", "-xz"]}
+
+
+def overrides():
+    """Every compose.override.yaml that the deployment page shows."""
+    shown = re.findall(r"    # compose\.override\.yaml\n((?:    .*\n)+)", DEPLOYMENT)
+    return [yaml.safe_load(dedent(text))["services"] for text in shown]
+
+
+def merged(service, override):
+    """As compose does it: lists grow, mappings are merged, a single value takes the place of the one before."""
+    grown = dict(service)
+    for key, value in override.items():
+        before = service.get(key)
+        both = {**before, **value} if isinstance(value, dict) and before else value
+        grown[key] = before + value if isinstance(value, list) and before else both
+    return grown
+
+
+@pytest.mark.parametrize("override", overrides())
+def test_what_the_page_says_to_override_fits_the_services(override):
+    assert override
+    for name, keys in override.items():
+        service = merged(SERVICES[name], keys)
+        assert not {"networks", "network_mode"} <= set(service)  # compose: "mutually exclusive"
+        assert set(SERVICES[name]["volumes"]) <= set(service["volumes"])
+
+
+def test_both_services_reach_a_postgresql_as_the_page_says():
+    [override] = [one for one in overrides() if "worker" in one]
+    for name in ("web", "worker"):
+        service = merged(SERVICES[name], override[name])
+        assert service["environment"]["PGPASSFILE"] in service["volumes"][-1]
+        assert service.get("network_mode") != "none"
 
 
 def test_wheels_on_disk_spare_the_index_of_torch_builds(tmp_path):

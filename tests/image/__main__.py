@@ -69,6 +69,12 @@ def with_torch(engine: Engine) -> None:
         step("web stops when asked", lambda: f"{web.stop():.1f} s to stop")
     with started(engine, "web", image, "web", extra=checks.on_host(port)) as web:
         step("new web container, same volumes: all is kept", lambda: checks.all_is_kept(browser, web, before, run_id))
+    backup = engine.folder / "worldsize-backup.tar.gz"
+    step("both volumes are backed up, as the page says", lambda: checks.back_up(engine, image, backup))
+    step("  and restored where nothing is left of them", lambda: checks.restore(engine, image, backup))
+    backup.unlink()
+    with started(engine, "web", image, "web", extra=checks.on_host(port)) as web:
+        step("  the old cookie finds all", lambda: checks.all_is_kept(browser, web, before, run_id))
     with started(engine, "both", image, extra=checks.on_host(port), service="worker") as both:
         step("one container without a command: a run", lambda: checks.both_in_one(Browser(port), both))
         step("  stops when asked", lambda: f"{both.stop():.1f} s to stop")

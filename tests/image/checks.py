@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import time
+from pathlib import Path
 from typing import Any
 
-from tests.image.build import megabytes
-from tests.image.composition import limits, services
+from tests.image.build import ROOT, megabytes
+from tests.image.composition import flags, limits, services
 from tests.image.containers import Browser, Container, once, started
-from tests.image.engine import Engine, StepFailed
+from tests.image.engine import NOTHING, Engine, StepFailed
 
 LESSON = "/lessons/split-three-ways"
 LIMIT = "600"  # seconds of one run: it tests the image, not how fast this machine is
@@ -217,6 +219,32 @@ def all_is_kept(browser: Browser, web: Container, before: Any, run_id: str) -> s
     expect(now == before, "the learner's work has changed", f"{now}, not {before}")
     is_measured(browser.get_json(f"/api/runs/{run_id}")["reports"][0], BYTES)
     return ""
+
+
+def backup_words() -> dict[str, list[str]]:
+    """What the deployment page tells tar, by "-cz" and "-xz"."""
+    told = re.findall(r"docker compose run --rm -T --no-deps --entrypoint tar web (.+) [<>] worldsize-backup\.tar\.gz",
+                      (ROOT / "docs" / "deployment.md").read_text())
+    return {words.split()[2]: words.split() for words in told}
+
+
+def back_up(engine: Engine, image: str, file: Path) -> str:
+    _tar(engine, image, backup_words()["-cz"], target=file)
+    return f"{file.stat().st_size / 1000:.0f} kB"
+
+
+def restore(engine: Engine, image: str, file: Path) -> str:
+    """Into volumes of which nothing is left."""
+    engine.podman("volume", "rm", "data", "secret")
+    _tar(engine, image, backup_words()["-xz"], source=file)
+    return ""
+
+
+def _tar(engine: Engine, image: str, words: list[str], source: Path = NOTHING, target: Path | None = None) -> None:
+    """As `docker compose run` calls it: as the service's user, with its volumes and its guards."""
+    guarded = (*flags(services()["web"]), *limits(), "--network", "none")
+    engine.podman("run", "--rm", "--interactive", "--no-healthcheck", *guarded, "--entrypoint", "tar", image, *words,
+                  source=source, target=target)
 
 
 def both_in_one(browser: Browser, both: Container) -> str:

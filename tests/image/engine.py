@@ -8,11 +8,13 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 WORKPLACE = Path(os.environ.get("TMPDIR", "/var/tmp")) / f"worldsize-image-{os.getuid()}"
 PROGRAMS = ("buildah", "podman", "runc", "debootstrap")
+NOTHING = Path(os.devnull)
 LAST_LINES = 40
 COMMAND_LETTERS = 400
 
@@ -21,14 +23,21 @@ class StepFailed(Exception):
     """What went wrong, in words for whoever ran make."""
 
 
-def run(*command: str, env: Mapping[str, str] | None = None, allowed: tuple[int, ...] = (0,), limit: float = 1800) -> str:
-    """The command's standard output. Raises StepFailed with the end of all it said if it fails."""
+def run(*command: str, env: Mapping[str, str] | None = None, allowed: tuple[int, ...] = (0,), limit: float = 1800,
+        source: Path = NOTHING, target: Path | None = None) -> str:
+    """The command's standard output, unless it goes into the file `target`; `source` is what it reads.
+
+    Raises StepFailed with the end of all it said if it fails.
+    """
     surroundings = {**os.environ, **(env or {})}
-    done = subprocess.run(command, env=surroundings, capture_output=True, text=True, timeout=limit, check=False)
+    with source.open("rb") as read, nullcontext(subprocess.PIPE) if target is None else target.open("wb") as written:
+        done = subprocess.run(command, env=surroundings, stdin=read, stdout=written, stderr=subprocess.PIPE, text=True,
+                              timeout=limit, check=False)
+    printed = done.stdout or ""
     if done.returncode not in allowed:
-        said = "\n".join((done.stdout + done.stderr).splitlines()[-LAST_LINES:])
+        said = "\n".join((printed + done.stderr).splitlines()[-LAST_LINES:])
         raise StepFailed(f"{' '.join(command)[:COMMAND_LETTERS]}\nexit code {done.returncode}\n{said}")
-    return done.stdout
+    return printed
 
 
 def require_tools() -> str:
@@ -92,10 +101,11 @@ class Engine:
     def buildah(self, *arguments: str) -> str:
         return run("buildah", *arguments, env=self._environment())
 
-    def podman(self, *arguments: str, allowed: tuple[int, ...] = (0,)) -> str:
+    def podman(self, *arguments: str, allowed: tuple[int, ...] = (0,), source: Path = NOTHING,
+               target: Path | None = None) -> str:
         command = ("podman", "--runtime", "runc", "--cgroup-manager", "cgroupfs", "--events-backend", "none",
                    "--tmpdir", str(self.folder / "libpod"))
-        return run(*command, *arguments, env=self._environment(), allowed=allowed)
+        return run(*command, *arguments, env=self._environment(), allowed=allowed, source=source, target=target)
 
     def _environment(self) -> dict[str, str]:
         return {"CONTAINERS_STORAGE_CONF": str(self.folder / f"{self.driver}.conf"), "STORAGE_DRIVER": self.driver,
