@@ -53,7 +53,8 @@ def spend_answer(session: Session, learner_id: str, allowance: Allowance) -> Non
             raise _too_many_answers(f"You have sent {_counted(most, 'answer')} in the last {words}", first - since)
     together = allowance.answers * SHARING
     if not _spend(session, "answers", allowance.client, together):
-        raise _too_many_answers(f"{_counted(together, 'answer')} have come from your network address in this hour", _rest_of_hour())
+        come = f"{_counted(together, 'answer')} have come from your network address in this hour"
+        raise _too_many_answers(come, _rest_of_hour())
 
 
 def _spend(session: Session, kind: Kind, client: str, most: int) -> bool:
