@@ -30,7 +30,7 @@ def setting(result: Result) -> str:
 
 def prediction(result: Result) -> str:
     """Setting, the two predictions side by side, the gap between them."""
-    rows = [_volume_row("the lesson's formula", result.prediction.taught, result),
+    rows = [_volume_row("the lesson’s formula", result.prediction.taught, result),
             _volume_row("as this backend runs it", result.prediction.exact, result)]
     return _paragraphs(setting(result), _volumes(rows, result), _by_rank(result), wrapped(explain(result)))
 
@@ -40,7 +40,7 @@ def measurement(result: Result) -> str:
     report, environment = result.report, result.environment
     if report is None or environment is None:
         return prediction(result)
-    rows = [_volume_row("the lesson's formula", result.prediction.taught, result),
+    rows = [_volume_row("the lesson’s formula", result.prediction.taught, result),
             _volume_row(f"as {environment.backend} runs it", result.prediction.exact, result)]
     measured = report.payload_bytes_by_rank
     if measured is not None:

@@ -246,7 +246,7 @@ def test_measure_finds_192_bytes_on_each_of_four_ranks(capsys: pytest.CaptureFix
 def test_measure_as_text_shows_prediction_measurement_matrix_and_verdict(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = run(capsys, "measure", "tensor_parallel")
     assert status == 0
-    for part in ("the lesson's formula", "measured payload", "on the wire", "from rank 3", "3 of 3 readings agree", "equal: "):
+    for part in ("the lesson’s formula", "measured payload", "on the wire", "from rank 3", "3 of 3 readings agree", "equal: "):
         assert part in out
 
 

@@ -88,7 +88,7 @@ def compute(inputs: Inputs) -> TensorOrDataView:
         ways=ways, finding=finding, axis=axis, note=_note(case),
         wide=chart(amounts, crossings, case.T, WIDE), narrow=chart(amounts, crossings, case.T, NARROW),
         chart_title=(f"Elements sent by each GPU in one step against the tokens of a micro-batch, with P = {case.P}, "
-                     f"L = {case.L}, H = {case.H}. The lines cross data parallel's at {plain(crossings[0])} and "
+                     f"L = {case.L}, H = {case.H}. The lines cross data parallel’s at {plain(crossings[0])} and "
                      f"{crossings[1]} tokens; your T is {case.T}."),
         table=tuple(_table_row(case, T) for T in sorted({*TABLE_TOKENS, case.T})),
         status=f"T = {case.T}: " + "; ".join(f"{way.name} {way.number} elements {way.text}" for way in ways) + ".",

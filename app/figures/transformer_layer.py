@@ -171,7 +171,7 @@ def _finding(case: Case, total: Fraction, refusal: str) -> tuple[str, str, str]:
 
 def _note(case: Case, refusal: str) -> str:
     if refusal:
-        return f"The numbers above are the formula's alone. A head is {HEAD_WIDTH} numbers wide here, and stays on one GPU."
+        return f"The numbers above are the formula’s alone. A head is {HEAD_WIDTH} numbers wide here, and stays on one GPU."
     share = f"{case.heads // case.t} of {case.heads} heads on each GPU" if case.t > 1 else f"all {case.heads} heads on one GPU"
     tokens = f", {case.s // case.t:,} of {case.s:,} tokens between the blocks" if case.sequence and case.t > 1 else ""
     return f"An activation is {case.b} × {case.s:,} × {case.H:,} = {case.activations:,} numbers; {share}{tokens}."

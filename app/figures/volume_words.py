@@ -95,7 +95,7 @@ def difference(strategy: Strategy, case: Case) -> tuple[str, str]:
         return "exactly 0", _why_nothing(strategy, case.setting.L)
     if amount.exact is None:
         return "cannot run", (f"{amount.active_gpus} GPUs cannot share {case.setting.H} rows equally, so this number is "
-                              "the formula's alone.")
+                              "the formula’s alone.")
     if not amount.differs:
         return "", ""
     exact = f"exactly {case.measure.plain(amount.exact)}"

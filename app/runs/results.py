@@ -159,13 +159,13 @@ def _gap_sentence(result: Result) -> str:
     if result.gap_bytes == 0:
         return causes
     direction = "more" if result.gap_bytes > 0 else "less"
-    return f"That is {abs(result.gap_bytes):,} bytes {direction} than the lesson's formula, all GPUs together. {causes}".strip()
+    return f"That is {abs(result.gap_bytes):,} bytes {direction} than the lesson’s formula, all GPUs together. {causes}".strip()
 
 
 def _weights_sentence(result: Result) -> str:
     if result.report is None or result.weights_equal:
         return ""
-    return (f"The weights differ from the single process's by {result.report.weights_max_difference:.2g}, more than "
+    return (f"The weights differ from the single process’s by {result.report.weights_max_difference:.2g}, more than "
             f"{result.report.weights_tolerance:.0e}: this run did not train the same model.")
 
 

@@ -23,7 +23,7 @@ TOPICS = ("seed_lesson", "collectives", "latency", "zero_comm", "tp_comm", "grad
 
 # Rows whose source prints a figure that ours does not round to.
 DIFFERS_FROM_PRINT = {
-    "neox-gbs": "The paper prints 1538 sequences; its configuration multiplies to 4 x 32 x 12 = 1536.",
+    "neox-gbs": "The paper prints 1538 sequences; its configuration multiplies to 4 × 32 × 12 = 1536.",
     "gpt3-batch-seqs": "3.2 million tokens is a rounded figure: 1536 sequences of 2048 are 3.146 million tokens.",
 }
 

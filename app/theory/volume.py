@@ -43,7 +43,7 @@ class Cause(StrEnum):
 CAUSE_TEXT: dict[Cause, str] = {
     Cause.UNEVEN_CHUNKS: "The buffer is not cut into equal chunks (gloo cuts it into 2 P segments), so some GPUs send more "
                          "than others; the total is the same.",
-    Cause.PADDING: "The buffer is filled up with zeros until every GPU's chunk is equally long, and the zeros travel too.",
+    Cause.PADDING: "The buffer is filled up with zeros until every GPU’s chunk is equally long, and the zeros travel too.",
     Cause.REDUCE_SCATTER_AS_ALL_REDUCE: "gloo has no reduce-scatter: it runs a whole all-reduce, and each GPU keeps its own "
                                         "chunk of the result.",
     Cause.IDLE_GPUS: "A matrix of width H has H rows, and H columns, to hand out; with more GPUs than that the rest hold "

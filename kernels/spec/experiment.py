@@ -39,7 +39,7 @@ class Choice:
 
 P = Range("P", "GPUs (world size, one rank each)", 4, 1, MAX_WORLD_SIZE)
 L = Range("L", "layers of the toy model", 2, 1, 16)
-H = Range("H", "hidden width; a layer is an H x H weight", 4, 1, 64)
+H = Range("H", "hidden width; a layer is an H × H weight", 4, 1, 64)
 T = Range("T", "tokens of one micro-batch on one replica", 1, 1, 64)
 M = Range("m", "micro-batches of a pipeline step", 1, 1, 16)
 ELEMENTS = Range("elements", "elements of the buffer; 0 means L*H*H", 0, 0, 4_194_304)

@@ -50,7 +50,7 @@ def _enough_micro_batches(world_size: int, experiment: Experiment) -> list[Fault
     stages = pipeline_stages(world_size, experiment.L)
     if experiment.option("schedule") != "1f1b" or experiment.m >= stages:
         return []
-    return [Fault("m", experiment.m, f"torch's 1F1B wants at least one micro-batch a stage: m must be {stages} or more, "
+    return [Fault("m", experiment.m, f"torch’s 1F1B wants at least one micro-batch a stage: m must be {stages} or more, "
                   "or schedule = gpipe")]
 
 
@@ -94,7 +94,7 @@ _TABLE = (
                  options=(Range("bucket_bytes", BUCKET_MEANING, DDP_BUCKET_BYTES, 4, DDP_BUCKET_BYTES),
                           ACCUMULATION, SYNC_WHEN, COMM_DTYPE)),
     StrategySpec("loss_reduction", "Sum or mean of the loss (DDP)", "data",
-                 "One weight and four tokens: DDP's gradient beside that of one process, for a summed loss and for a mean.",
+                 "One weight and four tokens: DDP’s gradient beside that of one process, for a summed loss and for a mean.",
                  library="torch.nn.parallel.DistributedDataParallel",
                  options=(Choice("loss", "over the tokens of a rank", ("sum", "mean")),), rules=(_four_tokens_split,)),
     StrategySpec("tensor_parallel", "Tensor parallel", "tensor",
@@ -103,12 +103,12 @@ _TABLE = (
                  "A column split and a row split share one all-reduce forward and one backward.",
                  options=(Choice("activations", "between pairs every GPU has all tokens, or only its own",
                                  ("replicated", "sequence_parallel")),
-                          Choice("collectives", "the library's, or our ring from send and receive", ("library", "ring"))),
+                          Choice("collectives", "the library’s, or our ring from send and receive", ("library", "ring"))),
                  rules=(_layers_pair_up, _width_splits, _tokens_split)),
     StrategySpec("tensor_dtensor", "Tensor parallel (DTensor)", "tensor", "The same pair through DTensor.",
                  library="torch.distributed.tensor", rules=(_layers_pair_up, _width_divides_exactly)),
     StrategySpec("megatron_core", "Tensor parallel (Megatron-Core)", "tensor",
-                 "The same pair from Megatron-Core's own column-split and row-split layers.",
+                 "The same pair from Megatron-Core’s own column-split and row-split layers.",
                  library="megatron.core.tensor_parallel", rules=(_layers_pair_up, _width_divides_exactly),
                  requires=Requirement("megatron.core", extra="megatron")),
     StrategySpec("pipeline_gpipe", "Pipeline parallel", "pipeline",
@@ -116,13 +116,13 @@ _TABLE = (
                  uses_micro_batches=True),
     StrategySpec("pipeline_1f1b", "Pipeline parallel (1F1B)", "pipeline",
                  "The same hand-overs, one forward then one backward in turn.", uses_micro_batches=True),
-    StrategySpec("pipeline_torch", "Pipeline parallel (torch)", "pipeline", "The same through torch's own schedules.",
+    StrategySpec("pipeline_torch", "Pipeline parallel (torch)", "pipeline", "The same through torch’s own schedules.",
                  library="torch.distributed.pipelining", uses_micro_batches=True,
-                 options=(Choice("schedule", "the library's schedule", ("gpipe", "1f1b")),), rules=(_enough_micro_batches,)),
+                 options=(Choice("schedule", "the library’s schedule", ("gpipe", "1f1b")),), rules=(_enough_micro_batches,)),
     StrategySpec("ring_all_reduce", "Ring all-reduce", "none",
                  "One collective on one buffer, written by hand or called in the library.",
                  options=(Choice("collective", "which collective", COLLECTIVES),
-                          Choice("implementation", "ours from send and receive, or the library's", IMPLEMENTATIONS),
+                          Choice("implementation", "ours from send and receive, or the library’s", IMPLEMENTATIONS),
                           ELEMENTS, CALLS)),
 )
 STRATEGY_SPECS.update({strategy.name: strategy for strategy in _TABLE})

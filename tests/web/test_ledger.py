@@ -66,7 +66,7 @@ def test_an_unknown_concept_is_not_found(page: TestClient) -> None:
 
 def test_a_figure_rounded_otherwise_in_print_comes_with_the_reason(page: TestClient) -> None:
     html = page.get("/ledger?concept=batch").text
-    assert "The paper prints 1538 sequences; its configuration multiplies to 4 x 32 x 12 = 1536." in html
+    assert "The paper prints 1538 sequences; its configuration multiplies to 4 × 32 × 12 = 1536." in html
     assert "<td data-l=\"Printed\">1538</td>" in html
 
 

@@ -32,11 +32,11 @@ CARDS = (
     ),
     card(
         buckets.resnet18_bucket_bytes,
-        "One bucket of ResNet-18's gradients",
+        "One bucket of ResNet-18’s gradients",
         r"N_j = 4 \sum_{i \in \text{bucket } j} e_i",
         unit="bytes",
         scope=NO_SCOPE,
-        assumes=(_RULE, _ORDER, "The first limit is 1 MiB, as torch sets it unless you give a limit of your own."),
+        assumes=(_RULE, _ORDER, "torch’s first limit is 1 MiB, unless you give one of your own, which holds for all buckets."),
         breaks="In the very first step, before torch has seen the order of gradients, the buckets are cut the other way round.",
         sources=(DDP_BUCKETS, derived(at(RESNET, "table 1"))),
     ),

@@ -111,8 +111,8 @@ _VOLUMES = (
         r"V = \frac{P-1}{P} \, s",
         unit="elements",
         scope=PER_GPU,
-        assumes=(_RING, "s is the gathered result, not one GPU's share of it.", _EVEN),
-        breaks="With s read as one GPU's share the answer is P times too small. " + _UNEVEN_BREAKS,
+        assumes=(_RING, "s is the gathered result, not one GPU’s share of it.", _EVEN),
+        breaks="With s read as one GPU’s share the answer is P times too small. " + _UNEVEN_BREAKS,
         sources=(RING, NCCL_TESTS),
     ),
     card(
@@ -165,7 +165,7 @@ _VOLUMES = (
         unit="elements",
         scope=TOGETHER,
         assumes=("Each of P - 1 GPUs receives the buffer once.", "The route is left open: chain, tree or star."),
-        breaks="Who sends depends on the route. In a chain all but the last send once; in gloo's tree GPU 0 sends "
+        breaks="Who sends depends on the route. In a chain all but the last send once; in gloo’s tree GPU 0 sends "
         "log2(P) times and half of the GPUs send nothing.",
         sources=(NCCL_TESTS,),
     ),
@@ -185,7 +185,7 @@ _VOLUMES = (
         r"s_{\text{padded}} = P \left\lceil \frac{s}{P} \right\rceil",
         unit="elements",
         scope=NO_SCOPE,
-        assumes=("Every GPU's chunk must be equally long.",),
+        assumes=("Every GPU’s chunk must be equally long.",),
         breaks="Padding never adds more than P - 1 elements, but that is much for a buffer of few elements.",
         sources=(derived(RING),),
     ),
@@ -211,12 +211,12 @@ _BUS_BANDWIDTH = (
         "an all-gather",
         "the gathered result",
         r"\frac{\text{busbw}}{\text{algbw}} = \frac{P-1}{P}",
-        "With the size of one GPU's share instead, busbw comes out P times too small.",
+        "With the size of one GPU’s share instead, busbw comes out P times too small.",
     ),
     _busbw(
         collectives.busbw_all_to_all,
         "an all-to-all",
-        "one GPU's send buffer",
+        "one GPU’s send buffer",
         r"\frac{\text{busbw}}{\text{algbw}} = \frac{P-1}{P}",
         "Blocks of unequal size have no single factor.",
     ),

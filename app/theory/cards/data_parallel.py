@@ -69,7 +69,7 @@ CARDS = (
         r"V = \frac{2\,(P-1)}{P} \, 2 \, L \, H^2",
         unit="elements",
         scope=PER_GPU,
-        assumes=(_ONE_SYNC, "Each of the L layers is a pair of H x H weights.", _EVEN),
+        assumes=(_ONE_SYNC, "Each of the L layers is a pair of H × H weights.", _EVEN),
         breaks="With one matrix a layer it is half of that.",
         sources=(RING, _GRADIENT),
     ),

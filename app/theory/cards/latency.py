@@ -8,7 +8,7 @@ from app.theory.cards.sources import ALPHA_BETA, NCCL_TESTS, NCCL_TUNING, NVLINK
 
 _MODEL = "A message of n bytes takes alpha + n / B, whatever else is on the way."
 _MODEL_BREAKS = "Links that are shared, or messages too short to fill one, make B smaller than the data sheet says."
-_TUNER = "A message so small that bandwidth does not matter; the tuner's extra term latencyInter is left out."
+_TUNER = "A message so small that bandwidth does not matter; the tuner’s extra term latencyInter is left out."
 
 CARDS = (
     card(
@@ -92,7 +92,7 @@ CARDS = (
         unit="steps",
         scope=NO_SCOPE,
         assumes=("One chunk a step to the right-hand neighbour.",),
-        breaks="A buffer larger than a library's pipeline slot goes round in several laps.",
+        breaks="A buffer larger than a library’s pipeline slot goes round in several laps.",
         sources=(NCCL_TUNING, RING),
     ),
     card(
@@ -102,7 +102,7 @@ CARDS = (
         unit="steps",
         scope=NO_SCOPE,
         assumes=("One chunk a step to the right-hand neighbour.",),
-        breaks="A buffer larger than a library's pipeline slot goes round in several laps.",
+        breaks="A buffer larger than a library’s pipeline slot goes round in several laps.",
         sources=(NCCL_TUNING, RING),
     ),
     card(

@@ -6,7 +6,7 @@ from app.theory import pipeline_parallel
 from app.theory.cards.card import NO_SCOPE, PER_GPU, TOGETHER, card
 from app.theory.cards.sources import GPIPE, MEGATRON_SCALING, at, derived
 
-_HANDOVER = "Each boundary carries T x H activations forward and as many gradients back, for every micro-batch."
+_HANDOVER = "Each boundary carries T × H activations forward and as many gradients back, for every micro-batch."
 _VOLUME = at(MEGATRON_SCALING, "section 3.2")
 _PARTITION = at(GPIPE, "section 2.1")
 
@@ -37,7 +37,7 @@ CARDS = (
         r"V_{\text{hop}} = m \, T \, H",
         unit="elements",
         scope=PER_GPU,
-        assumes=("One tensor of T x H for each micro-batch.",),
+        assumes=("One tensor of T × H for each micro-batch.",),
         breaks="A cut inside a layer, or a skip connection across it, hands over more than one tensor.",
         sources=(_VOLUME,),
     ),

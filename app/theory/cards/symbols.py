@@ -40,7 +40,7 @@ _TABLE = (
     Symbol("base", "t_0", "fixed latency of the algorithm and protocol", "microseconds"),
     Symbol("hardware", "t_{\\text{hw}}", "latency of a step inside a node", "microseconds"),
     Symbol("network", "t_{\\text{net}}", "latency of a step between nodes", "microseconds"),
-    Symbol("overhead", "t_{\\text{cpu}}", "the processor's part in each step over several nodes", "microseconds"),
+    Symbol("overhead", "t_{\\text{cpu}}", "the processor’s part in each step over several nodes", "microseconds"),
     Symbol("t", "t", "GPUs in a tensor-parallel group", "GPUs"),
     Symbol("c", "c", "GPUs in a context-parallel group", "GPUs"),
     Symbol("p", "p", "GPUs in a pipeline", "GPUs"),

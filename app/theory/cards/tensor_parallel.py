@@ -6,12 +6,12 @@ from app.theory import tensor_parallel
 from app.theory.cards.card import NO_SCOPE, PER_GPU, TOGETHER, card
 from app.theory.cards.sources import MEGATRON, MEGATRON_SCALING, RING, SEQUENCE_PARALLEL, ZERO, at, derived
 
-_TWICE = "Every layer combines its T x H activations twice: once forward, once backward."
+_TWICE = "Every layer combines its T × H activations twice: once forward, once backward."
 _RING = "Each combination is a ring all-reduce."
 _SPLITS = "P divides H, so that every GPU has rows or columns of its own and equally many."
-_RAW = "The model's input is data: nothing below the first layer wants a gradient."
+_RAW = "The model’s input is data: nothing below the first layer wants a gradient."
 _IDLE = (
-    "With more GPUs than rows (P > H) the rest idle: only min(P, H) GPUs send. Unless 2 P divides T H, gloo's chunks "
+    "With more GPUs than rows (P > H) the rest idle: only min(P, H) GPUs send. Unless 2 P divides T H, gloo’s chunks "
     "are uneven; the total stays."
 )
 _PAIRING = at(MEGATRON, "section 3")
@@ -27,7 +27,7 @@ _TOY = (
         unit="GPUs",
         scope=NO_SCOPE,
         assumes=("A weight is cut by whole columns or rows, and there are H of them.",),
-        breaks="If P' does not divide H some GPUs get more than others; Megatron refuses such a split.",
+        breaks="If P′ does not divide H some GPUs get more than others; Megatron refuses such a split.",
         sources=(derived(_PAIRING),),
     ),
     card(
@@ -42,7 +42,7 @@ _TOY = (
     ),
     card(
         tensor_parallel.boundary_volume,
-        "Combining one layer's activations once",
+        "Combining one layer’s activations once",
         r"V_{\text{once}} = \frac{2\,(P-1)}{P} \, T \, H",
         unit="elements",
         scope=PER_GPU,
@@ -56,7 +56,7 @@ _TOY = (
         r"V_{\text{tensor}} = 2 L \cdot \frac{2\,(P-1)}{P} \, T \, H",
         unit="elements",
         scope=PER_GPU,
-        assumes=(_TWICE, _RING, _SPLITS, "The first layer's input gradient is combined too."),
+        assumes=(_TWICE, _RING, _SPLITS, "The first layer’s input gradient is combined too."),
         breaks=_IDLE + " Pair a column split with a row split, as Megatron does, and you need half.",
         sources=(derived(_OPERATORS), RING),
     ),
@@ -76,8 +76,8 @@ _TOY = (
         r"V = 2 L \cdot \frac{2\,(P'-1)}{P'} \, T \, H, \quad P' = \min (P, H)",
         unit="elements",
         scope="sent by each GPU",
-        assumes=(_TWICE, _RING, "P' divides H.", "GPUs beyond P' hold nothing and send nothing."),
-        breaks="gloo cuts the activations into 2 P' segments. Unless 2 P' divides T H, its GPUs differ and this is their mean: "
+        assumes=(_TWICE, _RING, "P′ divides H.", "GPUs beyond P′ hold nothing and send nothing."),
+        breaks="gloo cuts the activations into 2 P′ segments. Unless 2 P′ divides T H, its GPUs differ and this is their mean: "
         "the defaults send 24, 16, 24 and 32.",
         sources=(derived(_OPERATORS), RING),
     ),
@@ -87,7 +87,7 @@ _TOY = (
         r"V = 2 L \cdot 2\,(P'-1)\, T \, H, \quad P' = \min (P, H)",
         unit="elements",
         scope=TOGETHER,
-        assumes=(_TWICE, _RING, "GPUs beyond P' hold nothing and send nothing."),
+        assumes=(_TWICE, _RING, "GPUs beyond P′ hold nothing and send nothing."),
         breaks="Results that the idle GPUs also need would have to be sent to them on top.",
         sources=(derived(_OPERATORS), RING),
     ),
@@ -117,7 +117,7 @@ _TOY = (
         r"V = L \, \frac{P-1}{P} \, T H + (L-1) \, \frac{2\,(P-1)}{P} \, T H",
         unit="elements",
         scope=PER_GPU,
-        assumes=("Forward gathers each layer's output columns; backward sums the input gradient.", _SPLITS, _RAW),
+        assumes=("Forward gathers each layer’s output columns; backward sums the input gradient.", _SPLITS, _RAW),
         breaks="Gathering between layers is what a row split after a column split avoids.",
         sources=(derived(_OPERATORS), RING),
     ),
@@ -127,7 +127,7 @@ _TOY = (
         r"V = L \, \frac{2\,(P-1)}{P} \, T H + (L-1) \, \frac{P-1}{P} \, T H",
         unit="elements",
         scope=PER_GPU,
-        assumes=("Forward sums each layer's partial outputs; backward gathers the input gradient.", _SPLITS, _RAW),
+        assumes=("Forward sums each layer’s partial outputs; backward gathers the input gradient.", _SPLITS, _RAW),
         breaks="Summing after every layer is what a column split before a row split avoids.",
         sources=(derived(_OPERATORS), RING),
     ),
@@ -254,7 +254,7 @@ _TRANSFORMER = (
         r"V = 8 \, T \, H \, \frac{t-1}{t}",
         unit="elements",
         scope=PER_GPU,
-        assumes=(_LAYER, "Four ring all-reduces of T x H.", _GROUP),
+        assumes=(_LAYER, "Four ring all-reduces of T × H.", _GROUP),
         breaks="With full recomputation six: 12 instead of 8.",
         sources=(at(MEGATRON_SCALING, "section 3.2"),),
     ),
@@ -264,7 +264,7 @@ _TRANSFORMER = (
         r"V = 12 \, T \, H \, \frac{t-1}{t}",
         unit="elements",
         scope=PER_GPU,
-        assumes=(_LAYER, "Six ring all-reduces of T x H.", _GROUP),
+        assumes=(_LAYER, "Six ring all-reduces of T × H.", _GROUP),
         breaks="Without recomputation four: 8 instead of 12.",
         sources=(at(ZERO, "section 8, with the exact ring factor"),),
     ),
@@ -285,7 +285,7 @@ _TRANSFORMER = (
         unit="share of tensor-parallel traffic",
         scope=NO_SCOPE,
         assumes=(
-            "One all-gather of T x H a layer, before the recomputation.",
+            "One all-gather of T × H a layer, before the recomputation.",
             "Full recomputation: 12 T H of traffic without it.",
         ),
         breaks="Without recomputation there is nothing to gather. The paper says below 10 %.",

@@ -20,7 +20,7 @@ _VOLUMES = (
         unit="elements",
         scope=PER_GPU,
         assumes=("A reduce-scatter of gradients, then an all-gather of new weights.", _RING),
-        breaks="An implementation that all-reduces gradients and broadcasts weights, as torch's ZeroRedundancyOptimizer, sends "
+        breaks="An implementation that all-reduces gradients and broadcasts weights, as torch’s ZeroRedundancyOptimizer, sends "
         "half as much again. " + _GLOO,
         sources=(_STAGE_12,),
     ),
@@ -141,7 +141,7 @@ _VOLUMES = (
 _MEMORY = (
     card(
         zero.shard_elements,
-        "One GPU's shard",
+        "One GPU’s shard",
         r"\left\lceil \frac{e}{P} \right\rceil",
         unit="elements",
         scope=HELD,
@@ -161,11 +161,11 @@ _MEMORY = (
     ),
     card(
         zero.fsdp2_padded_layer,
-        "FSDP2's buffer for one square layer",
+        "FSDP2’s buffer for one square layer",
         r"\left\lceil \frac{H}{P} \right\rceil P \, H",
         unit="elements",
         scope=NO_SCOPE,
-        assumes=("A weight of H x H, cut by rows over P GPUs.",),
+        assumes=("A weight of H × H, cut by rows over P GPUs.",),
         breaks="4 rows on 8 GPUs travel as 8 rows: twice the weight.",
         sources=(derived(FULLY_SHARD),),
     ),
@@ -186,7 +186,7 @@ _MEMORY = (
         unit="bytes",
         scope=HELD,
         assumes=("P divides the parameters.", "[z >= 3] is 1 where the stage cuts that part, else 0."),
-        breaks="Activations, communication buffers and the allocator's cache come on top, and none of them shrinks with P.",
+        breaks="Activations, communication buffers and the allocator’s cache come on top, and none of them shrinks with P.",
         sources=(at(ZERO, "section 5 and figure 1"),),
     ),
 )
