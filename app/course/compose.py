@@ -124,7 +124,10 @@ class Composer:
     def fill(self, template: Template) -> str:
         """The template at the lesson's own numbers; what it does not allow is a fault."""
         try:
-            return template.html(self.draft.given)
+            html = template.html(self.draft.given)
+            for shown in template.shown():
+                self.draft.print(shown.expression, self.file, self.line)
+            return html
         except ExpressionFault as fault:
             self.fault(fault.problem, fault.remedy)
         except MathFault as fault:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
 from app.course.code import CodeSource
-from app.course.expression import Given
+from app.course.expression import Expression, Given
 from app.course.model import FigureFields, Source
 from app.course.yaml_file import Fields
 from app.errors import Fault
@@ -40,6 +40,7 @@ class Draft:
     shown_figures: list[str] = field(default_factory=list)
     anchors: set[str] = field(default_factory=set)
     links: list[Link] = field(default_factory=list)
+    printed: dict[Hashable, tuple[str, int]] = field(default_factory=dict)  # a settled expression: file, line
 
     def fault(self, file: str, line: int, key: str, message: str, remedy: str) -> None:
         self.faults.append(Fault(file, line, key, message, remedy))
@@ -57,6 +58,11 @@ class Draft:
         """Takes note that the text shows or cites it. False where nothing of the kind was declared by this name."""
         self.used.add((kind, name))
         return (kind, name) in self.declared
+
+    def print(self, expression: Expression, file: str, line: int) -> None:
+        """Takes note that the page shows what this comes to with the lesson's numbers; a number that is given says nothing."""
+        if len(expression.terms) > 1 or not expression.is_given:
+            self.printed.setdefault(expression.settled(self.given), (file, line))
 
     def names(self, kind: str) -> list[str]:
         return [name for declared_kind, name in self.declared if declared_kind == kind]

@@ -14,7 +14,7 @@ from __future__ import annotations
 import inspect
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from fractions import Fraction
@@ -65,6 +65,9 @@ class Call:
         except (ValueError, ArithmeticError) as error:
             raise ExpressionFault(f"{self.formula} has no value here: {error}.", "Give it numbers that it allows.") from None
 
+    def settled(self, given: Given) -> object:
+        return self.formula, tuple(sorted(self._arguments(FORMULAS[self.formula], given).items()))
+
     def _arguments(self, formula: Formula, given: Given) -> dict[str, Value | str]:
         named = dict(self.arguments)
         wanted = [symbol.name for symbol in formula.symbols]
@@ -110,6 +113,9 @@ class Name:
                                   f"Given are {', '.join(given) or 'no numbers'}.")
         return given[self.name]
 
+    def settled(self, given: Given) -> object:
+        return self.value(given)
+
 
 @dataclass(frozen=True)
 class Constant:
@@ -118,6 +124,9 @@ class Constant:
     number: int | Fraction
 
     def value(self, given: Given) -> Value:
+        return self.number
+
+    def settled(self, given: Given) -> object:
         return self.number
 
 
@@ -148,6 +157,13 @@ class Expression:
         """The formula's name, where the expression is one formula and nothing else."""
         only = self.terms[0]
         return only.formula if len(self.terms) == 1 and isinstance(only, Call) else None
+
+    def settled(self, given: Given) -> Hashable:
+        """What is computed, whatever its numbers are called: `s / P` and `odd / third` are the same where those are equal.
+
+        For an expression that has a value at these numbers.
+        """
+        return tuple(term.settled(given) for term in self.terms), self.operators
 
     @property
     def is_given(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from html import escape
 from typing import Literal
@@ -72,7 +72,9 @@ def _grade_choice(question: Question, instance: Instance, raw: str) -> Verdict:
         return _unclear("Choose one of the answers, then check it.")
     choice = choices[sent]
     option = question.option(choice, instance.given)
-    return _verdict(choice is question.answer, option, choice.feedback.html(instance.given))
+    verdict = _verdict(choice is question.answer, option, choice.feedback.html(instance.given))
+    in_words = choice.label is not None and not verdict.correct  # "Not They double." would be no English
+    return replace(verdict, headline="Not quite.") if in_words else verdict
 
 
 def _same_number(choices: dict[str, Choice], sent: str, unit: str) -> str | None:
@@ -145,7 +147,7 @@ def _help(text: str, unit: str) -> str:
     if re.search(r"[0-9],[0-9]{1,2}(?![0-9])", text):
         return "A comma sets off thousands here. Write decimals with a point, as in 1.5."
     example = f"56 {unit}".strip()
-    return f"Write one number, as in 56 or {example}." if unit else "Write one number, as in 56 or 5.6e1."
+    return f"Write one number, as in 56 or {example}." if unit else "Write one number, as in 56."
 
 
 def _factor(written: str, unit: str) -> int:
@@ -161,4 +163,8 @@ def _factor(written: str, unit: str) -> int:
         known = "bytes"
     if known is None:
         raise Unreadable(f"This asks for {asked}, and {written!r} is no unit of it. Leave the unit out if in doubt.")
-    raise Unreadable(f"This asks for {asked}, and you answered in {known}. Convert it, then check again.")
+    if not unit:
+        remedy = "Leave the unit out."
+    else:
+        remedy = "Convert it, then check again." if {unit, known} == {"bytes", "elements"} else f"Count {unit} instead."
+    raise Unreadable(f"This asks for {asked}, and you answered in {known}. {remedy}")

@@ -13,7 +13,7 @@ from app.course.declarations import read_experiments, read_predictions, read_sou
 from app.course.draft import Draft
 from app.course.links import link_faults
 from app.course.model import Course, Entry, FigureFields, Lesson
-from app.course.questions import read_given, read_questions
+from app.course.questions import check_first_numbers, read_given, read_questions
 from app.course.sections import read_sections
 from app.course.yaml_file import Fields, YamlFile
 from app.errors import CourseError, Fault
@@ -102,6 +102,7 @@ def _lesson(listed: Listed, draft: Draft) -> Lesson | None:
     questions = read_questions(draft, fields)
     objectives, out_of_scope = texts_html(draft, fields, "objectives"), texts_html(draft, fields, "out_of_scope")
     sections = read_sections(draft, str(text_path), text)
+    check_first_numbers(draft, fields, questions)
     draft.report_unused()
     return Lesson(
         listed.slug, listed.title, listed.question, objectives, out_of_scope, draft.given, sections, questions, predictions,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import Literal
 
 from app.course.compose import Composer
@@ -226,6 +227,25 @@ def _check_try(fields: Fields, question: Question, given: Given, numbers: str) -
         question.otherwise.html(given)
     question.answer.feedback.html(given)
     question.prompt.html(given)
+
+
+def check_first_numbers(draft: Draft, fields: Fields, questions: Sequence[Question]) -> None:
+    """The answer to a first try must be worked out, not looked up: the page may not compute the same from the same numbers."""
+    entries = {entry.string("id"): entry for entry in fields.mappings("questions")}
+    for question in questions:
+        if question.answer.label is None and (printed := _place_of_answer(draft, question)) is not None:
+            file, line = printed
+            entries[question.id].fault("answer", f"line {line} of {Path(file).name} shows it already: "
+                                       f"{question.answer.value.text} at the same numbers.",
+                                       "Ask with other numbers: write them under `given`.")
+
+
+def _place_of_answer(draft: Draft, question: Question) -> tuple[str, int] | None:
+    """Where the page computes the same as the first try's answer. None, too, for an answer without a value: told already."""
+    try:
+        return draft.printed.get(question.answer.value.settled(question.givens[0]))
+    except ExpressionFault:
+        return None
 
 
 def _check_discretion(fields: Fields, item: Item, feedback: Template, answer: Value, given: Given) -> None:

@@ -55,10 +55,12 @@ def _value(composer: Composer, fields: Fields) -> tuple[str, str]:
     if written is None:
         return "", ""
     try:
-        value = parse_expression(str(written.value)).evaluate(composer.draft.given)
+        expression = parse_expression(str(written.value))
+        value = expression.evaluate(composer.draft.given)
     except ExpressionFault as fault:
         fields.fault("value", fault.problem, fault.remedy)
         return "", ""
+    composer.draft.print(expression, fields.file_name, written.line)
     columns = fields.number("squares")
     if columns is None:
         return shown_number(value), ""

@@ -49,22 +49,22 @@ def resnet18_bytes() -> int:
 
 def resnet18_num_buckets(bucket_mib: int) -> int:
     """All-reduces that carry ResNet-18's gradients when buckets after the first, of 1 MiB, are closed at `bucket_mib` MiB."""
-    return len(_resnet18_buckets(bucket_mib))
+    return len(_resnet18_buckets(bucket_mib, DDP_FIRST_BUCKET_BYTES // MIB))
 
 
-def resnet18_bucket_bytes(bucket: int, bucket_mib: int) -> int:
+def resnet18_bucket_bytes(bucket: int, bucket_mib: int, first_mib: int = DDP_FIRST_BUCKET_BYTES // MIB) -> int:
     """Bytes of the n-th all-reduce of ResNet-18's gradients, n = `bucket` = 1, 2, ...
 
-    The first is closed at 1 MiB, the others at `bucket_mib` MiB, each by the parameter that reaches the limit.
+    The first is closed at `first_mib` MiB, the others at `bucket_mib` MiB, each by the parameter that reaches the limit.
     Seen by pytorch issue 48880 on NCCL: 2,052,000, 28,852,224 and 15,853,824 bytes at 25 MiB.
     Raises ValueError if there are fewer buckets.
     """
-    buckets = _resnet18_buckets(bucket_mib)
+    buckets = _resnet18_buckets(bucket_mib, first_mib)
     return buckets[whole("bucket", bucket, 1, len(buckets)) - 1].size
 
 
-def _resnet18_buckets(bucket_mib: int) -> tuple[Bucket, ...]:
-    return ddp_buckets(RESNET18, limit=whole("bucket_mib", bucket_mib) * MIB)
+def _resnet18_buckets(bucket_mib: int, first_mib: int) -> tuple[Bucket, ...]:
+    return ddp_buckets(RESNET18, whole("first_mib", first_mib) * MIB, whole("bucket_mib", bucket_mib) * MIB)
 
 
 def _norm(name: str, channels: int) -> list[Parameter]:

@@ -124,7 +124,7 @@ SLIPS = [
     Slip("feedback gives the answer away", YAML, "feedback: That is sent by all GPUs together.",
          "feedback: It is {= data_parallel.volume =}.", "formula: data_parallel.total_volume", "questions[0].wrong[1]",
          "gives the answer away", "never the right number"),
-    Slip("variants that are none", YAML, "      - {L: [2, 3], H: [4, 8]}", "      - {L: 1}", "varies:\n      - {L: 1}",
+    Slip("variants that are none", YAML, "      - {L: [2, 3], H: [4, 8]}", "      - {L: 4}", "varies:\n      - {L: 4}",
          "questions[2].varies", "no numbers other than the first", "{P: 16}"),
     Slip("range that is none", YAML, "{from: 8, to: 16, step: 8}", "{from: 16, to: 8}", "{from: 16",
          "questions[0].varies[0].P.from", "no range", "{from: 2, to: 16, step: 2}"),
@@ -241,6 +241,8 @@ SLIPS = [
          "ends too early", "Name a formula"),
     Slip("division by zero", TEXT, "{= data_parallel.params =} weights", "{= P / 0 =} weights", "{= P / 0 =}", "Hook",
          "divides by 0", "not 0"),
+    Slip("an answer that the page shows", YAML, "given: {P: 4, before: 2}", "given: {before: 2}", "    answer:\n      formula",
+         "questions[0].answer", "line 15 of lesson.yaml shows it already: data_parallel.volume", "under `given`"),
     Slip("too many squares", YAML, "squares: 8", "squares: 80", "squares: 80", "worked[0].groups[0].lines[0].squares",
          "cannot be drawn", "1 to 16 in a row"),
     # course.yaml

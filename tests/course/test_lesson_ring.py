@@ -52,23 +52,23 @@ def test_the_text_holds_the_numbers_of_four_gpus() -> None:
 
 
 @pytest.mark.parametrize(("name", "answer", "status", "said"), [
-    ("hundred-megabytes", "150", "right", "never reaches"),
-    ("hundred-megabytes", "37.5", "wrong", "divided by"),
-    ("hundred-megabytes", "75", "wrong", "one pass"),
-    ("hundred-megabytes", "200", "wrong", "stays at home"),
-    ("hundred-megabytes", "600", "wrong", "all 4 GPUs send together"),
+    ("hundred-megabytes", "700", "right", "never reaches"),
+    ("hundred-megabytes", "87.5", "wrong", "divided by"),
+    ("hundred-megabytes", "350", "wrong", "one pass"),
+    ("hundred-megabytes", "800", "wrong", "stays at home"),
+    ("hundred-megabytes", "5600", "wrong", "all 8 GPUs send together"),
     ("gathered", "60", "right", "what comes out"),
     ("gathered", "15", "wrong", "wants the gathered size"),
     ("gathered", "20", "wrong", "something else to pass on"),
     ("gathered", "80", "wrong", "need not pass on"),
-    ("uneven", "60", "right", "Single GPUs differ"),
-    ("uneven", "72", "wrong", "fills all chunks up"),
-    ("uneven", "15", "wrong", "on average"),
+    ("uneven", "96", "right", "Single GPUs differ"),
+    ("uneven", "120", "wrong", "fills all chunks up"),
+    ("uneven", "19.2", "wrong", "on average"),
     ("bus-bandwidth", "350", "right", "a ring did the work"),
     ("bus-bandwidth", "200", "wrong", "That is algbw"),
     ("bus-bandwidth", "400", "wrong", "not the limit"),
-    ("data-sheet", "450", "right", "half of the sheet"),
-    ("data-sheet", "900", "wrong", "both directions"),
+    ("data-sheet", "900", "right", "half of the sheet"),
+    ("data-sheet", "1800", "wrong", "both directions"),
 ])
 def test_each_misreading_is_answered_by_name(name: str, answer: str, status: str, said: str) -> None:
     asked = question(name)
@@ -84,7 +84,7 @@ def test_every_question_comes_again_with_other_numbers() -> None:
 def test_both_guesses_are_asked_before_the_figures_that_answer_them() -> None:
     parts = [part for section in lesson().sections for part in section.parts if not isinstance(part, str)]
     order: list[tuple[str, str]] = [(part.kind, part.name) for part in parts]
-    assert order.index(("prediction", "how-many")) < order.index(("figure", "ring")) < order.index(("recall", "how-many"))
+    assert order.index(("prediction", "half-way")) < order.index(("figure", "ring")) < order.index(("recall", "half-way"))
     scatter = [order.index((kind, name)) for kind, name in (
         ("prediction", "gloo-scatter"), ("figure", "collectives"), ("recall", "gloo-scatter"))]
     assert scatter == sorted(scatter)

@@ -76,12 +76,12 @@ def test_the_text_holds_the_numbers_of_the_toy_and_of_gpt_3() -> None:
     ("which-group", "24", "wrong", "not enough heads"),
     ("level-in-pairs", "64", "right", "same ring factor"),
     ("level-in-pairs", "32", "wrong", "each layer"),
-    ("idle-columns", "96", "right", "4 GPUs have something to multiply"),
-    ("idle-columns", "224", "wrong", "took your word"),
-    ("idle-columns", "24", "wrong", "one of the GPUs that work"),
-    ("idle-columns", "192", "wrong", "let the idle GPUs send"),
-    ("unfinished", "1", "right", "First the sum"),
-    ("unfinished", "3", "wrong", "not finished"),
+    ("idle-columns", "192", "right", "4 GPUs have something to multiply"),
+    ("idle-columns", "384", "wrong", "took your word"),
+    ("idle-columns", "48", "wrong", "one of the GPUs that work"),
+    ("idle-columns", "336", "wrong", "let the idle GPUs send"),
+    ("unfinished", "3", "right", "First the sum"),
+    ("unfinished", "7", "wrong", "not finished"),
 ])
 def test_every_mistake_has_feedback_of_its_own(name: str, answer: str, status: str, said: str) -> None:
     verdict = grade(question(name), question(name).variant(0, seed=1), answer)

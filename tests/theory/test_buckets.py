@@ -23,6 +23,12 @@ def test_resnet18_falls_into_the_buckets_of_pytorch_issue_48880(bucket_mib: int,
     assert sum(seen) == buckets.resnet18_bytes() == 46_758_048
 
 
+def test_one_limit_for_all_makes_two_buckets_at_35_mib_as_torch_has_it_today() -> None:
+    assert tuple(buckets.resnet18_bucket_bytes(bucket, 35, first_mib=35) for bucket in (1, 2)) == (37_988_256, 8_769_792)
+    with pytest.raises(ValueError, match="from 1 to 2"):
+        buckets.resnet18_bucket_bytes(3, 35, first_mib=35)
+
+
 def test_resnet18_has_its_published_parameters_in_62_tensors() -> None:
     assert sum(parameter.elements for parameter in buckets.RESNET18) == 11_689_512
     assert len(buckets.RESNET18) == len({parameter.name for parameter in buckets.RESNET18}) == 62

@@ -78,10 +78,10 @@ def test_a_sync_in_each_of_four_micro_steps_was_measured_at_four_times_the_bytes
     ("summed-on-more", "6", "That is the gradient of a mean over tokens"),
     ("no-sync", "224", "That is the price without"),
     ("no-sync", "14", "its gradient isn't a part of the gradient"),
-    ("global-batch", "2048", "You gave each of the 64 GPUs sequences of its own"),
-    ("global-batch", "512", "Pipeline stages share their sequences as well"),
-    ("short-and-long", "6.5", "That is the mean of the two means"),
-    ("next-bucket", "36,700,160", "you would have to cut a parameter in two"),
+    ("global-batch", "3456", "You gave each of the 96 GPUs sequences of its own"),
+    ("global-batch", "1728", "Pipeline stages share their sequences as well"),
+    ("short-and-long", "12", "That is the mean of the two means"),
+    ("next-bucket", "41,943,040", "you would have to cut a parameter in two"),
     ("what-it-buys", "Each micro-batch needs less memory", "watch their height"),
     ("which-key", "contiguous_gradients", "That one is about memory"),
 ])
@@ -92,8 +92,8 @@ def test_each_misconception_has_an_answer_of_its_own(client: TestClient, questio
 
 
 @pytest.mark.parametrize(("question", "answer"), [
-    ("summed-on-more", "24"), ("no-sync", "56"), ("global-batch", "256 sequences"), ("short-and-long", "2"),
-    ("next-bucket", "38,297,600"), ("which-key", "overlap_comm"),
+    ("summed-on-more", "24"), ("no-sync", "56"), ("global-batch", "576 sequences"), ("short-and-long", "3"),
+    ("next-bucket", "41,973,760"), ("which-key", "overlap_comm"),
     ("what-it-buys", "A batch that is larger by that factor, at the same peak of activations"),
 ])
 def test_the_right_answers_are_accepted(client: TestClient, question: str, answer: str) -> None:

@@ -111,12 +111,12 @@ def test_gloos_double_reduce_scatter_is_marked_and_explained(lesson: Page) -> No
 
 def test_one_division_too_many_is_called_by_its_name(lesson: Page) -> None:
     question = lesson.locator("#question-hundred-megabytes")
-    question.get_by_role("radio", name="37.5", exact=True).check()
+    question.get_by_role("radio", name="87.5", exact=True).check()
     question.get_by_role("button").click()
     expect(question).to_contain_text("You divided by")
-    question.get_by_role("radio", name="150", exact=True).check()
+    question.get_by_role("radio", name="700", exact=True).check()
     question.get_by_role("button").click()
-    expect(question).to_contain_text("150, yes.")
+    expect(question).to_contain_text("700, yes.")
 
 
 def test_without_a_script_forms_move_the_ring(browser: Browser, site_url: str) -> None:

@@ -100,7 +100,7 @@ def test_figures_and_questions_work_without_a_script(without_script: Page, lesso
     page.locator("#matrix_split").get_by_role("radio", name="two layers as a pair").check()
     page.locator("#matrix_split").get_by_role("button", name="Show these values").click()
     expect(page.locator("#matrix_split .finding strong")).to_have_text("6 elements")
-    answer(page, "idle-columns", "224")
+    answer(page, "idle-columns", "384")
     expect(page.locator("#question-idle-columns")).to_contain_text("took your word")
 
 

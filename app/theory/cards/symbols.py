@@ -13,6 +13,7 @@ _TABLE = (
     Symbol("v", "v", "chunks of layers on each GPU", "chunks"),
     Symbol("A", "A", "micro-steps accumulated into one optimizer step", "micro-steps"),
     Symbol("bucket", "j", "which bucket, counted from 1 in the order of sending", ""),
+    Symbol("first_mib", "b_{\\text{first}}", "size at which the first bucket is closed", "MiB"),
     Symbol("bucket_mib", "b_{\\text{MiB}}", "size at which a bucket after the first is closed", "MiB"),
     Symbol("s", "s", "elements of the full buffer", "elements"),
     Symbol("elements", "e", "how many numbers", "elements"),
