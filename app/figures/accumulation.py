@@ -71,10 +71,11 @@ def compute(inputs: Inputs) -> AccumulationView:
     params = data_parallel.params(spec.L.default, spec.H.default)
     once = data_parallel.synced_once_volume(params, P)
     every = data_parallel.synced_every_micro_step_volume(params, P, A)
-    last = _length(A, A, R)
+    few, many = (1, A) if P > 1 else (0, 0)  # a GPU that is alone has nobody to reduce with
+    last = _length(A, many, R)
     ways = (
-        _way("One sync, after the last micro-step", once, 1, A, R, last),
-        _way("A sync in every micro-step", every, A, A, R, last),
+        _way("One sync, after the last micro-step", once, few, A, R, last),
+        _way("A sync in every micro-step", every, many, A, R, last),
     )
     status = f"{counted(A, 'micro-step')} on {counted(P, 'GPU')}: {plain(once)} elements sent by each GPU with one sync, " \
              f"{plain(every)} with a sync in every micro-step."
@@ -102,10 +103,11 @@ def _length(A: int, syncs: int, R: int) -> int:
 def _way(title: str, sent: Number, syncs: int, A: int, R: int, last: int) -> Way:
     made = spans(A, syncs, R)
     drawn = [_drawing(made, last, layout) for layout in (gantt.WIDE, gantt.NARROW)]
+    all_reduces = counted(syncs, "all-reduce") if syncs else "no all-reduce"
     return Way(
-        title=title, number=plain(sent), all_reduces=counted(syncs, "all-reduce"), spans=made, ends=_length(A, syncs, R),
+        title=title, number=plain(sent), all_reduces=all_reduces, spans=made, ends=_length(A, syncs, R),
         wide=drawn[0], narrow=drawn[1],
-        description=f"{title}: {A} times forward and backward, {counted(syncs, 'all-reduce')}, then one optimizer step. "
+        description=f"{title}: {counted(A, 'time')} forward and backward, {all_reduces}, then one optimizer step. "
                     "Activations rise with each forward pass and are gone after its backward pass, whatever A is.",
     )
 

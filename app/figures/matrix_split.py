@@ -177,7 +177,7 @@ def _sums(case: Case) -> dict[int, tuple[str, str]]:
     """Where this way of going has sums, and what each costs."""
     if not case.num_sums:
         return {}
-    cost = f"{case.once} by each"
+    cost = f"{case.once} from each"
     if case.pair:
         return {OUTPUT: ("g", cost)} if case.forward else {INPUT: ("f", cost)}
     places = (MIDDLE, OUTPUT) if case.forward else (INPUT, MIDDLE)

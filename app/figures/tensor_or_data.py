@@ -9,7 +9,7 @@ from app.figures.inputs import Field, Inputs
 from app.figures.numbers import Number, counted, plain, times
 from app.figures.strategies import DATA, TENSOR
 from app.figures.tensor_or_data_chart import NARROW, WIDE, Amounts, Chart, chart
-from app.theory import data_parallel, tensor_parallel
+from app.theory import Volume, data_parallel, predict, tensor_parallel
 
 FIELDS = (
     Field("T", "tokens", "tokens", 1, 128, 1),
@@ -22,13 +22,14 @@ TABLE_TOKENS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 @dataclass(frozen=True)
 class Way:
-    """One of the three rows: its number, the length of its bar in percent, and what it means."""
+    """One of the three rows: its number, the length of its bar in percent, what it means, and what a run does otherwise."""
 
     name: str
     axis: str
     number: str
     percent: float
     text: str
+    difference: str
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,9 @@ class Case:
     def pair(self, T: int) -> Fraction:
         return tensor_parallel.megatron_volume(self.P, self.L, self.H, T)
 
+    def as_run(self, strategy: str) -> Volume:
+        return predict(strategy, P=self.P, L=self.L, H=self.H, T=self.T).exact
+
 
 def compute(inputs: Inputs) -> TensorOrDataView:
     """Everything the figure shows at these inputs. All numbers come from app.theory."""
@@ -91,7 +95,7 @@ def compute(inputs: Inputs) -> TensorOrDataView:
                      f"L = {case.L}, H = {case.H}. The lines cross data parallel’s at {plain(crossings[0])} and "
                      f"{crossings[1]} tokens; your T is {case.T}."),
         table=tuple(_table_row(case, T) for T in sorted({*TABLE_TOKENS, case.T})),
-        status=f"T = {case.T}: " + "; ".join(f"{way.name} {way.number} elements {way.text}" for way in ways) + ".",
+        status=f"T = {case.T}: " + "; ".join(_said(way) for way in ways) + ".",
     )
 
 
@@ -104,13 +108,31 @@ def _amounts(case: Case) -> tuple[Amounts, ...]:
 
 
 def _ways(case: Case) -> tuple[Way, ...]:
-    rows: tuple[tuple[str, str, Number, str], ...] = (
-        ("Data parallel", DATA.axis, case.data(), "whatever T is"),
-        ("Tensor, each layer", TENSOR.axis, case.each(case.T), f"{plain(case.each(1))} for every token"),
-        ("Tensor, in pairs", TENSOR.axis, case.pair(case.T), f"{plain(case.pair(1))} for every token"),
+    rows: tuple[tuple[str, str, Number, str, str], ...] = (
+        ("Data parallel", DATA.axis, case.data(), "whatever T is", ""),
+        ("Tensor, each layer", TENSOR.axis, case.each(case.T), f"{plain(case.each(1))} for every token",
+         _difference(case, "tensor_parallel")),
+        ("Tensor, in pairs", TENSOR.axis, case.pair(case.T), f"{plain(case.pair(1))} for every token",
+         _difference(case, "tensor_megatron")),
     )
-    longest = max(number for _, _, number, _ in rows)
-    return tuple(Way(name, axis, plain(number), float(98 * number / longest), text) for name, axis, number, text in rows)
+    longest = max(row[2] for row in rows)
+    return tuple(Way(name, axis, plain(number), float(98 * number / longest), text, difference)
+                 for name, axis, number, text, difference in rows)
+
+
+def _difference(case: Case, strategy: str) -> str:
+    """What a run does otherwise than the formula says."""
+    if case.runs:
+        return ""
+    if case.P < case.H:
+        return "cannot run"
+    run = case.as_run(strategy)
+    even = run.by_rank is not None and len(set(run.by_rank[:run.active_gpus])) == 1
+    return f"{'exactly' if even else 'on average'} {plain(run.mean)} on {run.active_gpus} of {case.P} GPUs"
+
+
+def _said(way: Way) -> str:
+    return f"{way.name} {way.number} elements {way.text}" + (f", {way.difference}" if way.difference else "")
 
 
 def _finding(case: Case) -> tuple[tuple[str, str, str], str]:
@@ -139,9 +161,9 @@ def _note(case: Case) -> str:
     if case.runs:
         return ""
     if case.P > case.H:
-        return (f"Dotted: {case.P} GPUs cannot all have a part of {case.H} columns. A run keeps {case.H} of them "
+        return (f"Dotted: {case.H} rows, or {case.H} columns, are too few for {case.P} GPUs. A run keeps {case.H} of them "
                 "busy; the formula goes on.")
-    return f"Dotted: {case.P} GPUs cannot share {case.H} columns equally. Only the formula speaks of this P."
+    return f"Dotted: {case.P} GPUs cannot share {case.H} rows or columns equally. Only the formula speaks of this P."
 
 
 def _table_row(case: Case, T: int) -> TableRow:

@@ -52,8 +52,21 @@ def test_the_finding_changes_at_half_of_h_and_at_h(T: int, strong: str) -> None:
 def test_a_split_that_cannot_run_is_dotted_and_says_so() -> None:
     view = view_of(P=3)
     assert [bool(line.solid) for line in view.wide.lines] == [True, False, False]
-    assert "3 GPUs cannot share 4 columns" in view.note
-    assert "keeps 4 of them busy" in view_of(P=8).note
+    assert "3 GPUs cannot share 4 rows or columns equally" in view.note
+    assert [way.difference for way in view.ways] == ["", "cannot run", "cannot run"]
+
+
+def test_where_gpus_idle_stands_what_a_run_sends_on_the_others() -> None:
+    view = view_of(P=8, T=4)
+    assert "keeps 4 of them busy" in view.note
+    assert numbers(view) == ["56", "112", "56"]
+    assert [way.difference for way in view.ways] == ["", "exactly 96 on 4 of 8 GPUs", "exactly 48 on 4 of 8 GPUs"]
+    assert "exactly 96 on 4 of 8 GPUs" in view.status
+
+
+def test_where_those_gpus_send_different_amounts_their_mean_stands_there() -> None:
+    assert [way.difference for way in view_of(P=8, T=3).ways[1:]] == [
+        "on average 72 on 4 of 8 GPUs", "on average 36 on 4 of 8 GPUs"]
 
 
 @given(values)
