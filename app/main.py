@@ -35,11 +35,11 @@ from app.web import (
     theme,
 )
 from app.web.deps import Site
-from app.web.error_pages import OTHER_SITE, TOO_LARGE, TOO_LONG, Refusal, add_error_pages
+from app.web.error_pages import OTHER_NAME, OTHER_SITE, TOO_LARGE, TOO_LONG, Refusal, add_error_pages
 from app.web.logs import RequestLog
 from app.web.metrics import CountRequests
 from app.web.render import make_environment
-from app.web.security import AddressLimit, BodyLimit, HeadAsGet, SameOrigin, SecurityHeaders
+from app.web.security import AddressLimit, BodyLimit, HeadAsGet, KnownHosts, SameOrigin, SecurityHeaders
 from app.web.static import SMALLEST_COMPRESSED, load_statics
 
 COMPRESSION_LEVEL = 5
@@ -84,6 +84,7 @@ def middleware(settings: Settings) -> list[Middleware]:
         Middleware(SecurityHeaders, frame_ancestors=settings.frame_ancestors),
         Middleware(HeadAsGet),
         Middleware(GZipMiddleware, minimum_size=SMALLEST_COMPRESSED, compresslevel=COMPRESSION_LEVEL),
+        Middleware(KnownHosts, refusal=Refusal(OTHER_NAME), hosts=settings.known_hosts),
         Middleware(AddressLimit, refusal=Refusal(TOO_LONG)),
         Middleware(BodyLimit, refusal=Refusal(TOO_LARGE)),
         Middleware(SameOrigin, refusal=Refusal(OTHER_SITE)),

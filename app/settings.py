@@ -6,7 +6,7 @@ import difflib
 import os
 import re
 from collections.abc import Container
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -22,6 +22,7 @@ PREFIX = "WORLDSIZE_"
 COURSE_DIR = Path(__file__).resolve().parent.parent / "lessons"
 
 Network = IPv4Network | IPv6Network
+HOST_NAME = re.compile(r"[0-9a-z_-]+(\.[0-9a-z_-]+)*")
 # What may stand in frame-ancestors: a keyword, or an origin with an optional leading wildcard label and port.
 FRAME_SOURCE = re.compile(r"'self'|'none'|https?://(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:\d{1,5})?")
 
@@ -68,6 +69,11 @@ class Settings(BaseSettings):
     metrics: bool = _setting(False, "whether /metrics answers, for Prometheus", "on or off")
     launcher: Literal["local"] = _setting("local", "what starts the jobs", "local: jobs start on the worker's own machine")
     secret_file: Path | None = _setting(None, "file of the bytes that sign cookies", "the path of a file with mode 600")
+    hosts: Annotated[tuple[str, ...], NoDecode] = _setting(
+        (),
+        "names under which the pages are reached, beside this machine's own; a page asked for by another is refused",
+        "host names or IP addresses without port, separated by commas",
+    )
     trusted_proxies: Annotated[tuple[Network, ...], NoDecode] = _setting(
         (),
         "proxies whose X-Forwarded headers are believed",
@@ -111,6 +117,17 @@ class Settings(BaseSettings):
         """Every folder with lessons: the course's own first, then the operator's."""
         return (COURSE_DIR, *self.content_dirs)
 
+    @property
+    def known_hosts(self) -> frozenset[str] | None:
+        """Names that a request may ask for beside this machine's own; None where any may.
+
+        Where nobody names any, none is added if we listen on loopback: a page of another site could have its own name lead
+        there, and would be taken for ours. On other addresses, and behind a proxy, only the operator knows the names.
+        """
+        if self.hosts:
+            return frozenset(self.hosts)
+        return frozenset() if is_this_machine(self.host) and not self.trusted_proxies else None
+
     @field_validator("content_dirs", mode="before")
     @classmethod
     def _split_paths(cls, value: object) -> object:
@@ -136,6 +153,20 @@ class Settings(BaseSettings):
         if url.drivername not in ("sqlite", "postgresql+psycopg") or not url.database or url.database == ":memory:":
             raise ValueError("not a SQLite file or a PostgreSQL database")
         return url.render_as_string(hide_password=False)
+
+    @field_validator("hosts", mode="before")
+    @classmethod
+    def _split_names(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        return tuple(part.strip().strip("[]").lower() for part in value.split(",") if part.strip())
+
+    @field_validator("hosts")
+    @classmethod
+    def _are_names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(HOST_NAME.fullmatch(name) or _is_address(name) for name in value):
+            raise ValueError("not a list of host names")
+        return value
 
     @field_validator("trusted_proxies", mode="before")
     @classmethod
@@ -163,6 +194,21 @@ class Settings(BaseSettings):
         if not value or not alone or not all(FRAME_SOURCE.fullmatch(source) for source in value):
             raise ValueError("not a list of frame sources")
         return value
+
+
+def is_this_machine(host: str) -> bool:
+    """Whether a host is loopback by its name or address, whatever any name server says."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    return _is_address(host) and ip_address(host).is_loopback
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _field(variable: str) -> str:

@@ -33,6 +33,23 @@ def test_the_defaults_are_a_private_server_on_this_machine() -> None:
     assert settings.course_dirs == (COURSE_DIR,)
     assert settings.frame_ancestors == ("'none'",)
     assert settings.trusted_proxies == ()
+    assert settings.known_hosts == frozenset()
+
+
+@pytest.mark.parametrize(("flags", "known"), [
+    ({}, frozenset()),
+    ({"host": "::1"}, frozenset()),
+    ({"host": "localhost"}, frozenset()),
+    ({"host": "0.0.0.0"}, None),
+    ({"host": "192.168.1.4"}, None),
+    ({"host": "course.example.org"}, None),
+    ({"trusted_proxies": "127.0.0.1"}, None),
+    ({"host": "0.0.0.0", "hosts": "course.example.org"}, {"course.example.org"}),
+    ({"trusted_proxies": "127.0.0.1", "hosts": "course.example.org"}, {"course.example.org"}),
+])
+def test_names_are_checked_where_they_are_known(flags: dict[str, str], known: frozenset[str] | None) -> None:
+    """On loopback they are the machine's own; elsewhere and behind a proxy only the operator knows them."""
+    assert Settings.load(**flags).known_hosts == known
 
 
 @pytest.mark.parametrize(
@@ -56,6 +73,7 @@ def test_the_defaults_are_a_private_server_on_this_machine() -> None:
         ("LEARNER_QUOTA", "1", "learner_quota", 1),
         ("LAUNCHER", "local", "launcher", "local"),
         ("RUNS", "off", "runs", False),
+        ("HOSTS", "Course.example.org, [2001:db8::1]", "hosts", ("course.example.org", "2001:db8::1")),
         ("TRUSTED_PROXIES", "10.0.0.0/8, ::1", "trusted_proxies", (ip_network("10.0.0.0/8"), ip_network("::1"))),
         ("FRAME_ANCESTORS", "'self' https://lms.example.org:8443", "frame_ancestors", ("'self'", "https://lms.example.org:8443")),
     ],
@@ -86,6 +104,9 @@ def test_a_variable_is_read(
         ("LAUNCHER", "kubernetes"),
         ("LAUNCHER", "slurm"),
         ("RUNS", "sometimes"),
+        ("HOSTS", "course.example.org:8000"),
+        ("HOSTS", "*"),
+        ("HOSTS", "http://course.example.org"),
         ("TRUSTED_PROXIES", "*"),
         ("TRUSTED_PROXIES", "0.0.0.0/0"),
         ("TRUSTED_PROXIES", "::/0"),

@@ -36,6 +36,8 @@ NO_PAGE = Trouble(404, "Nothing lives at this address", "The link may be old, or
 TOO_LARGE = Trouble(413, "That is too much to send", "A form here never needs more than a megabyte. Nothing was stored.")
 TOO_LONG = Trouble(422, "This address is too long", "No page here needs one of more than a few lines. Nothing was stored.")
 OTHER_SITE = Trouble(403, "This form came from another site", "Nothing was changed. Open the page here and send it once more.")
+OTHER_NAME = Trouble(421, "Nothing is served under this name",
+                     "Open it by the address that its server printed. Whoever runs it adds names with WORLDSIZE_HOSTS.")
 OTHER_LEARNER = Trouble(403, "This run is not yours to cancel", "Only somebody who waits for it can. Nothing was changed.")
 BROKEN = Trouble(500, "Something broke on our side", "Your earlier answers are safe. Go back and try again.", ours=True)
 NO_STORAGE = Trouble(503, "Nothing can be stored right now",

@@ -2,6 +2,7 @@
 
     SecurityHeaders    every answer says what a browser may do with it
     HeadAsGet          HEAD is answered wherever GET is
+    KnownHosts         a request for a name that is not ours is refused (421)
     AddressLimit       a query of more than 16 KB is refused (422): pages repeat it in every form
     BodyLimit          a body of more than 1 MB is refused (413), declared or not
     SameOrigin         an unsafe method from another site is refused (403)
@@ -9,13 +10,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.settings import is_this_machine
 
 MAX_BODY_BYTES = 1_000_000
 MAX_QUERY_BYTES = 16_000  # the longest that our own forms make is a tenth of it
@@ -77,6 +80,35 @@ class HeadAsGet:
 
         scope["method"] = "GET"
         await self.app(scope, receive, send_headers_only)
+
+
+class KnownHosts:
+    """Refuses a request for a name that is neither this machine's own nor one of `hosts`; None: any name will do.
+
+    Else a page of another site, whose name its owner makes lead here, could read and send as if it were ours.
+    """
+
+    def __init__(self, app: ASGIApp, refusal: ASGIApp, hosts: Collection[str] | None) -> None:
+        self.app = app
+        self.refusal = refusal
+        self.hosts = hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        known = scope["type"] != "http" or self.hosts is None or self._is_known(Headers(scope=scope).getlist("host"))
+        await (self.app if known else self.refusal)(scope, receive, send)
+
+    def _is_known(self, asked: list[str]) -> bool:
+        names = [_name(host) for host in asked]
+        return bool(names) and all(name in (self.hosts or ()) or is_this_machine(name) for name in names)
+
+
+def _name(host: str) -> str:
+    """Of a Host header, without port and brackets; "" if it is no host."""
+    try:
+        parts = urlsplit(f"//{host}")
+    except ValueError:
+        return ""
+    return (parts.hostname or "") if parts.netloc == host and "@" not in host else ""
 
 
 class AddressLimit:

@@ -28,6 +28,7 @@ LESSON = "/lessons/split-three-ways"
 def make_app(folder: Path, *, docs: bool = False, lessons: Sequence[str] = (), **chosen: Any) -> FastAPI:
     """A site whose course has the flagship and the `lessons` named, all others still to come: each is tested on its own."""
     chosen.setdefault("learner_quota", 1_000_000)  # each test is a new learner, and all come from one address
+    chosen.setdefault("hosts", "testserver")  # what the test client asks for
     course = folder / "course"
     if not course.exists():
         for slug in ("split-three-ways", *lessons):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from fastapi import FastAPI
@@ -12,7 +13,7 @@ from starlette.datastructures import Headers
 
 from app.web.security import MAX_BODY_BYTES, MAX_QUERY_BYTES, is_same_origin
 from tests.web.routes import addresses
-from tests.web.sites import LESSON
+from tests.web.sites import LESSON, make_app
 
 HERE = "http://testserver"
 SAME = [
@@ -52,6 +53,41 @@ CROSS = [
     {"referer": "about:blank"},
     {"referer": "http://testserver@elsewhere.example/"},
 ]
+
+
+OURS = ["127.0.0.1", "127.0.0.1:8000", "127.8.0.1", "localhost:8000", "LOCALHOST", "a.localhost", "[::1]:8000", "[::1]",
+        "course.example.org", "Course.Example.org:443"]
+NOT_OURS = ["elsewhere.example", "elsewhere.example:8000", "localhost.elsewhere.example", "127.0.0.1.elsewhere.example",
+            "elsewhere.example@localhost", "localhost@elsewhere.example", "localhost/elsewhere", "notlocalhost", "10.0.0.1",
+            "course.example.org.", "x.course.example.org", "[::1", "[::2]", "", "0.0.0.0"]
+
+
+@pytest.fixture(scope="module")
+def named(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FastAPI]:
+    """A site that answers under one name beside the machine's own."""
+    app = make_app(tmp_path_factory.mktemp("named"), hosts="course.example.org")
+    yield app
+    app.state.site.database.close()
+
+
+@pytest.mark.parametrize("host", OURS)
+def test_a_request_for_one_of_our_names_is_answered(named: FastAPI, host: str) -> None:
+    assert TestClient(named).get("/healthz", headers={"host": host}).status_code == 200
+
+
+@pytest.mark.parametrize("host", NOT_OURS)
+def test_a_request_for_any_other_name_is_refused(named: FastAPI, host: str) -> None:
+    """Whoever owns that name could make it lead here, and their page would pass for ours."""
+    client = TestClient(named)
+    question = f"{LESSON}/checkpoints/eight-gpus"
+    for method, address in [("GET", LESSON), ("GET", "/api/predict/data_parallel"), ("POST", question)]:
+        assert client.request(method, address, headers={"host": host}, data={"answer": "56"}).status_code == 421
+
+
+def test_on_all_addresses_any_name_is_answered_until_somebody_names_them(tmp_path: Path) -> None:
+    app = make_app(tmp_path, host="0.0.0.0", hosts="")
+    assert TestClient(app).get("/healthz", headers={"host": "box.example.org:8000"}).status_code == 200
+    app.state.site.database.close()
 
 
 def multiple(*pairs: tuple[str, str]) -> Headers:
