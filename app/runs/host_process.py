@@ -20,6 +20,8 @@ from kernels import schedule
 
 END_SECONDS = 5.0
 LOG_LINES = 30
+LOG_TAIL_BYTES = 64 * 1024  # more of the log than this is never read for its last lines
+LONGEST_LOG_BYTES = 1024 * 1024  # between two runs: a longer log begins anew, for its folder may lie in memory
 CODE_ROOT = Path(schedule.__file__).resolve().parents[1]
 LAST_EVENTS = ("report", "failed", "timed_out", "cancelled")
 
@@ -38,7 +40,8 @@ class HostProcess:
         command = [sys.executable, "-m", "kernels.host", "--scratch", str(scratch)]
         if extra_strategies is not None:
             command += ["--extra-strategies", extra_strategies]
-        with self._log.open("wb") as log:
+        self._log.unlink(missing_ok=True)
+        with self._log.open("ab") as log:  # Appending, so that the host goes on at the start of a log that was cut.
             # A session of its own: Ctrl-C in a terminal is for the launcher, which then ends the host in good order.
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
                                              cwd=CODE_ROOT, start_new_session=True, bufsize=0)
@@ -54,6 +57,13 @@ class HostProcess:
     @property
     def alive(self) -> bool:
         return self._process.poll() is None
+
+    def start(self, request: Mapping[str, Any]) -> None:
+        """Hand a run over. Raises HostGone if nobody reads it."""
+        with suppress(FileNotFoundError):
+            if self._log.stat().st_size > LONGEST_LOG_BYTES:
+                os.truncate(self._log, 0)
+        self.send(request)
 
     def send(self, request: Mapping[str, Any]) -> None:
         """Raises HostGone if nobody reads it."""
@@ -117,8 +127,9 @@ class HostProcess:
 
     def log_tail(self) -> str:
         """The last lines it wrote to its log."""
-        with suppress(FileNotFoundError):
-            return "\n".join(self._log.read_text(errors="replace").splitlines()[-LOG_LINES:])
+        with suppress(FileNotFoundError), self._log.open("rb") as log:
+            log.seek(max(0, log.seek(0, os.SEEK_END) - LOG_TAIL_BYTES))
+            return "\n".join(log.read(LOG_TAIL_BYTES).decode(errors="replace").splitlines()[-LOG_LINES:])
         return ""
 
 

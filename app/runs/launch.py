@@ -173,13 +173,13 @@ class LocalLauncher:
         request = {"run": flight.run_id, "spec": to_json(flight.spec)}
         if self._host is not None and self._host.alive:
             with suppress(HostGone):
-                self._host.send(request)
+                self._host.start(request)
                 return self._host
         if self._host is not None:
             self._host.kill()
         self._host = self._new_host()
         with suppress(HostGone):  # Then its output has ended too, and whoever follows the run sees why.
-            self._host.send(request)
+            self._host.start(request)
         return self._host
 
     def _replace(self, host: HostProcess) -> tuple[str, str]:
