@@ -90,8 +90,10 @@ def block_html(highlighted_code: str, label: str) -> str:
             f"{highlighted_code}</code>")
 
 
-def quote_html(quote: Quote) -> str:
-    """The quoted code as a figure whose caption says where it stands."""
+def quote_html(quote: Quote, folded: bool = False) -> str:
+    """The quoted code as a figure whose caption says where it stands; folded, the caption opens it."""
     code = block_html(highlighted(quote.text, "python") or "", f"{quote.name} in {quote.file}")
     caption = f"<b>{escape(quote.name)}</b> as it runs, {escape(quote.file)}, line {quote.line}."
+    if folded:
+        return f'<details class="wide quoted"><summary>{caption}</summary>{code}</details>\n'
     return f'<figure class="fig wide">{code}<figcaption>{caption}</figcaption></figure>\n'

@@ -132,8 +132,9 @@ def _formula(composer: Composer, words: Words) -> str:
 
 
 def _code(composer: Composer, words: Words) -> str:
-    """::code ring.all_reduce: the kernel function as it runs."""
-    name = _one_name(composer, words, "code")
+    """::code ring.all_reduce: the kernel function as it runs. A word more, folded, and it waits behind its name."""
+    folded = words[1:] == ["folded"]
+    name = _one_name(composer, words[:1] if folded else words, "code")
     if name is None:
         return ""
     quote = composer.draft.code(name)
@@ -141,7 +142,7 @@ def _code(composer: Composer, words: Words) -> str:
         composer.fault(f"kernels has no function {name!r}.",
                        "Write FILE.FUNCTION, as in ring.all_reduce, or FOLDER.FILE.CLASS.METHOD.")
         return ""
-    return quote_html(quote)
+    return quote_html(quote, folded)
 
 
 def _worked(composer: Composer, words: Words) -> str:

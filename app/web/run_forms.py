@@ -20,7 +20,9 @@ from kernels.spec import Fault, RunSpec
 Pairs = Sequence[tuple[str, str]]
 NUMBERS = ("P", "L", "H", "T", "m")
 MOST_DIGITS = 9
-SET_ELSEWHERE = (spec.ELEMENTS.name, "calls")
+ACCUMULATION = "accumulation"
+OF_FIGURES = {"s": spec.ELEMENTS.name, "A": ACCUMULATION}  # a figure's field: the option that it sets, where a strategy has it
+SET_ELSEWHERE = (*OF_FIGURES.values(), "calls")
 OWN_KEYS = ("experiment", "again", "strategy", *NUMBERS)
 
 
@@ -62,7 +64,7 @@ def same_kind(one: spec.Experiment, other: spec.Experiment) -> bool:
 
 
 def _kind(experiment: spec.Experiment) -> tuple[str, dict[str, spec.OptionValue]]:
-    """A strategy and its options, but for the length of its buffer and its calls: a figure or a timing run sets those."""
+    """A strategy and its options, but for those that a figure or a timing run sets."""
     return experiment.strategy, {name: value for name, value in experiment.options.items() if name not in SET_ELSEWHERE}
 
 
@@ -129,7 +131,7 @@ def starts(lesson: Lesson, figure: str) -> dict[str, Any]:
 
 
 def at_values(experiment: Experiment, values: Mapping[str, Any]) -> tuple[int, tuple[spec.Experiment, ...]]:
-    """World size and strategies of an experiment at a figure's values; `s` is the length of a collective's buffer.
+    """World size and strategies of an experiment at a figure's values, some of which are options of a strategy.
 
     With equal batches every strategy sees the P T tokens that the replicas of data parallel see together: tensor parallel in
     one micro-batch, the pipeline in P of them.
@@ -139,15 +141,15 @@ def at_values(experiment: Experiment, values: Mapping[str, Any]) -> tuple[int, t
         return size, timed(size, experiment).experiments
     numbers = {name: values[name] for name in ("L", "H", "T", "m") if name in values}
     equal = values.get("batch") == "equal"
-    length = int(values["s"]) if "s" in values else None  # a figure may offer a few lengths as words
-    sized = (_with_length(replace(one, **numbers), length) for one in experiment.strategies)
+    sized = (_with_options(replace(one, **numbers), values) for one in experiment.strategies)
     return size, tuple(_fed(one, size if equal else 1) for one in sized)
 
 
-def _with_length(experiment: spec.Experiment, elements: int | None) -> spec.Experiment:
-    if elements is None or spec.ELEMENTS not in spec.STRATEGY_SPECS[experiment.strategy].options:
-        return experiment
-    return replace(experiment, options={**experiment.options, spec.ELEMENTS.name: elements})
+def _with_options(experiment: spec.Experiment, values: Mapping[str, Any]) -> spec.Experiment:
+    """A figure may offer a few lengths as words, so its values are read as numbers here."""
+    takes = {option.name for option in spec.STRATEGY_SPECS[experiment.strategy].options}
+    given = {option: int(values[field]) for field, option in OF_FIGURES.items() if field in values and option in takes}
+    return replace(experiment, options={**experiment.options, **given})
 
 
 def _fed(experiment: spec.Experiment, times: int) -> spec.Experiment:
@@ -163,8 +165,7 @@ def lesson_address(place: Place, run: RunSpec) -> str:
     names = () if figure is None else FIGURES[figure].field_names
     first = run.experiments[0]
     values: dict[str, spec.OptionValue] = {"P": run.P, **{name: getattr(first, name) for name in ("L", "H", "T", "m")}}
-    if spec.ELEMENTS.name in first.options:
-        values["s"] = first.options[spec.ELEMENTS.name]
+    values |= {field: first.options[option] for field, option in OF_FIGURES.items() if option in first.options}
     query = urlencode([(f"{figure}.{name}", values[name]) for name in names if name in values])
     return f"/lessons/{place.lesson.slug}{'?' if query else ''}{query}#experiment-{place.experiment.id}"
 

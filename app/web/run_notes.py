@@ -22,7 +22,7 @@ from app.web import run_words as words
 from app.web.deps import Site, SiteDep
 from app.web.render import render
 from app.web.run_contexts import Note, RunNote
-from app.web.run_forms import Place, at_values, find_place, form_values, possible, same_kind
+from app.web.run_forms import OF_FIGURES, Place, at_values, find_place, form_values, possible, same_kind
 from app.web.run_views import Seen, element
 from kernels import spec
 from kernels.spec import RunSpec
@@ -81,7 +81,8 @@ def _apart(below: Shown, size: int, experiments: Sequence[spec.Experiment]) -> s
 
 
 def _numbers(size: int, one: spec.Experiment) -> dict[str, spec.OptionValue]:
-    return {"P": size, "L": one.L, "H": one.H, "T": one.T, "m": one.m, "s": one.options.get(spec.ELEMENTS.name, 0)}
+    options = {field: one.options.get(option, 0) for field, option in OF_FIGURES.items()}
+    return {"P": size, "L": one.L, "H": one.H, "T": one.T, "m": one.m, **options}
 
 
 def _standing(site: Site, place: Place, size: int, experiments: Sequence[spec.Experiment], apart: bool) -> tuple[str, str]:

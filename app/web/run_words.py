@@ -63,6 +63,9 @@ def setting(run: RunSpec) -> str:
         values = {getattr(one, name) for one in run.experiments}
         if len(values) == 1 and (name != "m" or values != {1}):
             words.append(f"{name}{SPACE}={SPACE}{values.pop()}")
+    micro_steps = {one.options.get("accumulation", 1) for one in run.experiments}
+    if len(micro_steps) == 1 and micro_steps != {1}:
+        words.append(f"A{SPACE}={SPACE}{micro_steps.pop()}")
     return ", ".join(words)
 
 

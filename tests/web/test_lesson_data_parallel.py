@@ -12,8 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from playwright.sync_api import Page, expect
 
+from app.course import figure_fields
+from app.course.load import load_course
 from app.figures import FIGURES
 from app.figures.inputs import Control, Field
+from app.web.run_forms import find_place, lesson_address, wanted
+from app.web.run_words import setting
+from tests.course.conftest import ROOT
 from tests.web.browsing import axe_findings, guess, is_no_wider_than_its_window, press
 
 SLUG = "data-parallel"
@@ -61,7 +66,7 @@ def test_all_eleven_recorded_measurements_are_equal_to_their_formula(client: Tes
     assert page.count('class="verdict"') == 11
     assert page.count('<td data-l="Verdict">equal</td>') == 11
     assert "op differs" not in page
-    for title in ("In one piece", "By parameter", "In buckets", "DDP with no_sync", "DDP without no_sync", "By hand, bf16"):
+    for title in ("In one piece", "By parameter", "In buckets", "DDP with no_sync", "DDP without no_sync", "By hand in bf16"):
         assert f"{title}, measured" in page
 
 
@@ -99,6 +104,23 @@ def test_each_misconception_has_an_answer_of_its_own(client: TestClient, questio
 def test_the_right_answers_are_accepted(client: TestClient, question: str, answer: str) -> None:
     form = {"answer": answer, "variant": "0", "submission": f"right-{question}"}
     assert ", yes." in client.post(f"{LESSON}/checkpoints/{question}", data=form, headers={"hx-request": "true"}).text
+
+
+def test_a_run_takes_micro_steps_and_gpus_of_the_figure() -> None:
+    place = find_place(load_course([ROOT / "lessons"], figure_fields()), "data-parallel/accumulated")
+    run = wanted(place, [("accumulation.A", "8"), ("accumulation.P", "2"), ("accumulation.R", "3")], 8)
+    assert run.P == 2
+    assert [one.options["accumulation"] for one in run.experiments] == [8] * 4
+    assert place.is_at(run)
+    assert setting(run).replace("\N{NO-BREAK SPACE}", " ").endswith("A = 8")
+    assert "accumulation.A=8&accumulation.P=2" in lesson_address(place, run)
+
+
+def test_the_course_s_own_loop_waits_behind_its_name(client: TestClient) -> None:
+    page = client.get(LESSON).text
+    folded = page[page.index('<details class="wide quoted">'):]
+    assert "DDP.synced_or_not</b> as it runs" in folded[:folded.index("</summary>")]
+    assert "no_sync" in folded[:folded.index("</details>")]
 
 
 # In a browser.
