@@ -100,7 +100,7 @@ def judge(prediction: Prediction, report: ExperimentReport) -> Verdict:
         return Verdict.INCONCLUSIVE
     size = BYTES_PER_ELEMENT[report.dtype]
     total_holds = sum(measured) == prediction.exact.total * size
-    by_rank = prediction.exact.by_rank if prediction.by_rank_known else None
+    by_rank = prediction.exact.by_rank
     ranks_hold = by_rank is None or [Fraction(value) for value in measured] == [value * size for value in by_rank]
     return Verdict.EQUAL if total_holds and ranks_hold else Verdict.DIFFERS
 
@@ -146,7 +146,7 @@ def _beyond_headers_sentence(result: Result) -> str:
 def _where_ranks_differ(result: Result) -> str:
     measured = result.report.payload_bytes_by_rank if result.report is not None else None
     expected = result.prediction.exact.by_rank
-    if measured is None or expected is None or not result.prediction.by_rank_known:
+    if measured is None or expected is None:
         return ""
     wanted = [int(value * result.bytes_per_element) for value in expected]
     wrong = [f"rank {rank} sent {got:,}, not {want:,}"

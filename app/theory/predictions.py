@@ -25,15 +25,14 @@ BACKENDS = ("gloo", "nccl")
 class Prediction:
     """Two volumes of one step and what separates them.
 
-    `taught` is the lesson's formula, `exact` this backend's traffic. `by_rank_known` says whether `exact.by_rank` may be
-    held against a measurement rank by rank; the total always may. `dtype` is what the elements travel in.
+    `taught` is the lesson's formula, `exact` this backend's traffic: what it says of single ranks (nothing, where
+    `exact.by_rank` is None) may be held against a measurement, as its total may. `dtype` is what the elements travel in.
     """
 
     strategy: str
     taught: Volume
     exact: Volume
     causes: tuple[Cause, ...]
-    by_rank_known: bool
     dtype: str = "fp32"
 
     @property
@@ -62,7 +61,6 @@ class _Traffic:
 
     volume: Volume
     causes: tuple[Cause, ...]
-    by_rank_known: bool
 
 
 def predict(strategy: str, *, P: int, L: int = 2, H: int = 4, T: int = 1, m: int = 1, backend: str = "gloo",
@@ -99,7 +97,7 @@ def _check_options(spec: StrategySpec, given: Mapping[str, OptionValue]) -> None
 
 def _single(setting: _Setting) -> Prediction:
     nothing = sent_by_rank((0,), 1, setting.P)
-    return Prediction(setting.strategy, nothing, nothing, (), True)
+    return Prediction(setting.strategy, nothing, nothing, ())
 
 
 def _data(setting: _Setting) -> Prediction:
@@ -162,7 +160,7 @@ def _tensor(volume_per_gpu: Callable[[int, int, int, int], Fraction], all_reduce
         active = tensor_parallel.active_gpus(P, H)
         once = _library_all_reduce(T * H, active, setting.backend)
         idle = (Cause.IDLE_GPUS,) if active < P else ()
-        step = _Traffic(_repeated(once.volume, all_reduces_per_layer * L, P), idle + once.causes, once.by_rank_known)
+        step = _Traffic(_repeated(once.volume, all_reduces_per_layer * L, P), idle + once.causes)
         return _prediction(setting, taught, step)
     return tensor
 
@@ -172,15 +170,15 @@ def _pipeline(setting: _Setting) -> Prediction:
     stages = pipeline_parallel.stages(P, L)
     exact = sent_by_rank(pipeline_parallel.sent_by_rank(P, L, H, T, m), stages, P)
     if stages == L:
-        return _prediction(setting, exact, _Traffic(exact, (), True))
+        return _prediction(setting, exact, _Traffic(exact, ()))
     taught = Volume(None, Fraction(pipeline_parallel.taught_volume(L, H, T, m)), P)
-    return _prediction(setting, taught, _Traffic(exact, (Cause.LOCAL_BOUNDARIES,), True))
+    return _prediction(setting, taught, _Traffic(exact, (Cause.LOCAL_BOUNDARIES,)))
 
 
 def _collective(setting: _Setting) -> Prediction:
     """One collective, `calls` times."""
     once, calls = _collective_once(setting), whole("calls", setting.options["calls"])
-    actual = _times(_Traffic(once.exact, once.causes, once.by_rank_known), calls, setting.P)
+    actual = _times(_Traffic(once.exact, once.causes), calls, setting.P)
     return _prediction(setting, _repeated(once.taught, calls, setting.P), actual)
 
 
@@ -209,7 +207,7 @@ def _library_all_reduce(s: int, P: int, backend: str) -> _Traffic:
         return _ideal_ring(collectives.ring_all_reduce(s, P), P)
     if gloo.cut_is_known(s, P):
         return _traffic(sent_by_rank(gloo.all_reduce_by_rank(s, P), P, P))
-    return _Traffic(Volume(None, Fraction(collectives.ring_all_reduce_total(s, P)), P), (), False)
+    return _Traffic(Volume(None, Fraction(collectives.ring_all_reduce_total(s, P)), P), ())
 
 
 def _library_reduce_scatter(s: int, P: int, backend: str) -> _Traffic:
@@ -228,8 +226,8 @@ def _library_all_gather(s: int, P: int, backend: str) -> _Traffic:
 
 def _library_broadcast(s: int, P: int, backend: str) -> _Traffic:
     if backend == "nccl":
-        return _Traffic(Volume(None, Fraction(collectives.broadcast_total(s, P)), P), (), False)
-    return _Traffic(sent_by_rank(collectives.tree_broadcast_by_rank(s, P), P, P), (), True)
+        return _Traffic(Volume(None, Fraction(collectives.broadcast_total(s, P)), P), ())
+    return _Traffic(sent_by_rank(collectives.tree_broadcast_by_rank(s, P), P, P), ())
 
 
 def _library_all_to_all(s: int, P: int, backend: str) -> _Traffic:
@@ -237,22 +235,22 @@ def _library_all_to_all(s: int, P: int, backend: str) -> _Traffic:
 
 
 def _library_send_recv(s: int, P: int, backend: str) -> _Traffic:
-    return _Traffic(sent_by_rank(collectives.send_recv_by_rank(s, P), min(P, 2), P), (), True)
+    return _Traffic(sent_by_rank(collectives.send_recv_by_rank(s, P), min(P, 2), P), ())
 
 
 def _traffic(volume: Volume) -> _Traffic:
     """A collective in which all take equal parts, unless the chunks are uneven."""
     uneven = volume.by_rank is not None and len(set(volume.by_rank)) > 1
-    return _Traffic(volume, (Cause.UNEVEN_CHUNKS,) if uneven else (), True)
+    return _Traffic(volume, (Cause.UNEVEN_CHUNKS,) if uneven else ())
 
 
 def _ideal_ring(per_gpu: Fraction, P: int) -> _Traffic:
     """A ring's total. How NCCL cuts a buffer over its channels is not known here, so nothing is said of single ranks."""
-    return _Traffic(Volume(None, per_gpu * P, P), (), False)
+    return _Traffic(Volume(None, per_gpu * P, P), ())
 
 
 def _with_causes(traffic: _Traffic, causes: tuple[Cause, ...]) -> _Traffic:
-    return _Traffic(traffic.volume, causes + traffic.causes, traffic.by_rank_known)
+    return _Traffic(traffic.volume, causes + traffic.causes)
 
 
 def _padding(s: int, P: int) -> tuple[Cause, ...]:
@@ -261,7 +259,7 @@ def _padding(s: int, P: int) -> tuple[Cause, ...]:
 
 def _times(traffic: _Traffic, times: int, world_size: int) -> _Traffic:
     """The same `times` in a step, on the first ranks of a world."""
-    return _Traffic(_repeated(traffic.volume, times, world_size), traffic.causes, traffic.by_rank_known)
+    return _Traffic(_repeated(traffic.volume, times, world_size), traffic.causes)
 
 
 def _one_after_the_other(parts: list[_Traffic]) -> _Traffic:
@@ -273,7 +271,7 @@ def _one_after_the_other(parts: list[_Traffic]) -> _Traffic:
     causes = tuple(dict.fromkeys(cause for part in parts for cause in part.causes))
     if by_rank is not None and len(set(by_rank)) == 1:  # unevenness that evens out over the parts is none
         causes = tuple(cause for cause in causes if cause is not Cause.UNEVEN_CHUNKS)
-    return _Traffic(Volume(by_rank, total, volumes[0].active_gpus), causes, all(part.by_rank_known for part in parts))
+    return _Traffic(Volume(by_rank, total, volumes[0].active_gpus), causes)
 
 
 def _repeated(volume: Volume, times: int, world_size: int) -> Volume:
@@ -285,7 +283,7 @@ def _repeated(volume: Volume, times: int, world_size: int) -> Volume:
 
 
 def _prediction(setting: _Setting, taught: Volume, actual: _Traffic) -> Prediction:
-    return Prediction(setting.strategy, taught, actual.volume, actual.causes, actual.by_rank_known)
+    return Prediction(setting.strategy, taught, actual.volume, actual.causes)
 
 
 _OWN_BY_RANK: dict[str, Callable[[int, int], tuple[int, ...]]] = {

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from app.runs.results import Result, Verdict, compare, explain, predicted, result_json
+from app.runs.results import Result, Verdict, compare, explain, judge, predicted, result_json
+from app.theory import predict
 from kernels.spec import Environment, Experiment, ExperimentReport, MemoryReport, RunReport
 
 ENVIRONMENT = Environment(torch="2.13.0", python="3.11", backend="gloo", transport="TCP sockets", launcher="launch host",
@@ -44,6 +45,13 @@ def test_one_byte_too_many_differs_and_the_rank_is_named() -> None:
 
 def test_the_right_total_from_the_wrong_ranks_differs() -> None:
     assert measured(DATA_ON_TWO, ((0, 124), (132, 0))).verdict is Verdict.DIFFERS
+
+
+def test_where_the_backends_cut_is_not_known_the_total_decides_alone() -> None:
+    elsewhere = measured(DATA_ON_TWO, ((0, 124), (132, 0))).report
+    assert elsewhere is not None
+    assert judge(predict("data_parallel", P=2, backend="nccl"), elsewhere) is Verdict.EQUAL
+    assert judge(predict("data_parallel", P=2, L=3, backend="nccl"), elsewhere) is Verdict.DIFFERS
 
 
 @pytest.mark.parametrize("change", [{"settled": False}, {"agreeing": 2}, {"repetitions": 4},

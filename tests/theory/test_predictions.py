@@ -48,8 +48,6 @@ def test_ranks_add_up_to_the_total(strategy: str, options: Mapping[str, OptionVa
             assert sum(volume.by_rank) == volume.total == volume.mean * volume.active_gpus
             assert all(sent == 0 for sent in volume.by_rank[volume.active_gpus:])
             assert volume.max == max(volume.by_rank)
-    if prediction.by_rank_known:
-        assert prediction.exact.by_rank is not None
 
 
 @EACH
@@ -84,9 +82,7 @@ def test_the_flagship_numbers() -> None:
     ("tensor_parallel", 4, [24, 16, 24, 32]), ("pipeline_gpipe", 4, [4, 4, 0, 0]), ("single", 4, [0, 0, 0, 0]),
 ])
 def test_by_rank_is_what_was_measured_on_gloo(strategy: str, P: int, measured: list[int]) -> None:
-    prediction = predict(strategy, P=P)
-    assert ranks(prediction) == measured
-    assert prediction.by_rank_known
+    assert ranks(predict(strategy, P=P)) == measured
 
 
 def test_equal_batches_send_48_96_and_32() -> None:
@@ -149,7 +145,7 @@ def test_elements_are_taken_as_given_and_zero_means_the_model() -> None:
 def test_a_buffer_that_gloo_cuts_into_more_segments_is_known_in_total_only() -> None:
     prediction = library("all_reduce", 2, elements=700_001)
     assert prediction.exact.total == 2 * 700_001
-    assert (prediction.exact.by_rank, prediction.by_rank_known) == (None, False)
+    assert prediction.exact.by_rank is None
 
 
 @pytest.mark.parametrize("strategy", ["data_parallel", "ddp"])
@@ -206,8 +202,7 @@ def test_nccl_is_held_to_the_ideal_total_only() -> None:
     prediction = predict("data_parallel", P=3, backend="nccl")
     assert prediction.exact.mean == Fraction(128, 3)
     assert prediction.exact.by_rank is None
-    assert not prediction.by_rank_known
-    assert predict("pipeline_gpipe", P=3, backend="nccl").by_rank_known
+    assert predict("pipeline_gpipe", P=3, backend="nccl").exact.by_rank == (4, 4, 0)
 
 
 def test_thousands_of_gpus_are_predicted() -> None:
