@@ -14,8 +14,9 @@ from app.settings import Settings
 from kernels.spec import Experiment, RunSpec
 from tests.runs import made_up
 
-SETTINGS = Settings(run_quota=1000)
+SETTINGS = Settings(run_quota=1000, run_seconds=600)
 VERSIONS = "v" * 64
+PATIENCE = 120.0  # seconds for what takes one, on a machine that has other things to do
 
 
 def spec(tokens: int = 1, *, strategy: str = "data_parallel", P: int = 2, **given: Any) -> RunSpec:
@@ -66,7 +67,7 @@ def end(database: Database, lease: Lease, state: State = State.DONE, **changes: 
         return leases.end(session, lease, Outcome(state, **{**given, **changes}))
 
 
-def wait_for(database: Database, run_id: str, *states: State, seconds: float = 30.0) -> Run:
+def wait_for(database: Database, run_id: str, *states: State, seconds: float = PATIENCE) -> Run:
     """Until the run is in one of these states."""
     deadline = time.monotonic() + seconds
     while True:
@@ -77,7 +78,7 @@ def wait_for(database: Database, run_id: str, *states: State, seconds: float = 3
         time.sleep(0.02)
 
 
-def wait_for_storage(database: Database, run_id: str, *states: State, seconds: float = 30.0) -> Run:
+def wait_for_storage(database: Database, run_id: str, *states: State, seconds: float = PATIENCE) -> Run:
     """The same where reading may be refused meanwhile."""
     deadline = time.monotonic() + seconds
     while True:

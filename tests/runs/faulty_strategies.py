@@ -21,8 +21,8 @@ from torch import Tensor
 
 from kernels import processes, watch
 from kernels.spec import Choice, Range, StrategySpec
-from kernels.strategies.base import Context
-from tests.rogues.wrapped import data_parallel_and
+from kernels.strategies import data_parallel, ring_all_reduce
+from kernels.strategies.base import Context, Strategy
 from tests.runs.traces import AT_FAULT, HOLD, TIME_IS_UP
 
 LOOK_SECONDS = 0.02
@@ -44,11 +44,26 @@ class ToldRun(watch.WatchedRun):
 watch.WatchedRun = ToldRun  # type: ignore[misc]
 
 
-def wait_while_held(_context: Context) -> None:
-    """As long as the file lies beside the host's folder, no rank gets on."""
-    held = Path.cwd().parents[1] / HOLD
-    while held.exists():
-        time.sleep(LOOK_SECONDS)
+def reach_the_time_limit() -> None:
+    """Called in a rank: the time of its run is up once every rank waits."""
+    Path.cwd().with_name(TIME_IS_UP).touch()
+
+
+def held(build_real: Callable[[Context], Strategy]) -> Callable[[Context], Strategy]:
+    """A real strategy that after each step waits as long as the file lies beside the host's folder."""
+    def build_held(context: Context) -> Strategy:
+        strategy = build_real(context)
+        step, hold = strategy.step, Path.cwd().parents[1] / HOLD
+
+        def step_and_wait() -> None:
+            step()
+            while hold.exists():
+                time.sleep(LOOK_SECONDS)
+
+        strategy.step = step_and_wait  # type: ignore[method-assign]
+        return strategy
+
+    return build_held
 
 
 class Faulty:
@@ -147,4 +162,5 @@ SPECS = [
     StrategySpec("faulty", "Faulty", "none", "Goes wrong.",
                  options=(Choice("fault", "what goes wrong", tuple(FAULTS)), Range("rank", "where", 1, 0, 7)))
 ]
-STRATEGIES = {"faulty": build, "data_parallel": data_parallel_and(wait_while_held)}
+STRATEGIES = {"faulty": build, "data_parallel": held(data_parallel.build),
+              "ring_all_reduce": held(ring_all_reduce.build)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -58,13 +59,17 @@ def outcome(spec: RunSpec) -> dict[str, object]:
 
 
 class MadeUpLauncher:
-    """Each run takes `seconds`, unless `until` is set; with `journal` each start and end is a line of that file."""
+    """Each run takes `seconds`, and goes on until `over` says so; with `journal` each start and end is a line of that file.
 
-    def __init__(self, seconds: float = 0.0, *, until: threading.Event | None = None, journal: Path | None = None,
-                 make: Callable[[RunSpec], RunReport] = report) -> None:
+    With `stops` its process stops itself in the first run, where it is in no transaction, and goes on when told to.
+    """
+
+    def __init__(self, seconds: float = 0.0, *, over: Callable[[], bool] = lambda: True, journal: Path | None = None,
+                 stops: bool = False, make: Callable[[RunSpec], RunReport] = report) -> None:
         self.seconds = seconds
-        self.until = until
+        self.over = over
         self.journal = journal
+        self.stops = stops
         self.make = make
         self.started = threading.Event()
 
@@ -78,10 +83,14 @@ class MadeUpLauncher:
         """Looks as often as the real one whether it was cancelled."""
         self._note("start", spec)
         self.started.set()
+        if self.stops:
+            self.stops = False
+            # To this thread: sent to the process, it might stop only after this thread had gone on into a transaction.
+            signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
         on_event(Event("phase", {"phase": "measuring", "rank": 0, "experiment": 0, "strategy": spec.experiments[0].strategy,
                                  "dtype": "fp32", "repetition": 1, "repetitions": 3}))
         end = time.monotonic() + self.seconds
-        while time.monotonic() < end or not (self.until is None or self.until.is_set()):
+        while time.monotonic() < end or not self.over():
             if cancelled():
                 self._note("cancel", spec)
                 raise RunCancelled("The run was cancelled while measuring.", exit="cancelled", phase="measuring")

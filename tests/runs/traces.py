@@ -16,7 +16,7 @@ LISTENING = "0A"
 # Files by which tests and ranks of tests.runs.faulty_strategies speak.
 AT_FAULT = "at-fault"  # in the run's folder: the rank that hangs is about to
 TIME_IS_UP = "time-is-up"  # in the host's folder: the time limit is reached
-HOLD = "hold"  # beside the host's folder: ranks of data_parallel wait after each step
+HOLD = "hold"  # beside the host's folder: ranks of data_parallel and ring_all_reduce wait after each step
 
 
 @dataclass

@@ -18,15 +18,18 @@ from kernels.spec import STRATEGY_SPECS, Choice, Range, StrategySpec
 from tests.runs.made_up import MadeUpLauncher
 
 FAULTY_STRATEGIES = "tests.runs.faulty_strategies"
+LONG = 3600.0  # no machine is so slow that its workers are taken for silent or mute, unless a test wants it
 # The same declaration as there, without torch: this process must know the name, only the ranks need the code.
 FAULTY = StrategySpec("faulty", "Faulty", "none", "Goes wrong.", options=(
     Choice("fault", "what goes wrong", ("raises", "hangs", "leaves")), Range("rank", "where", 1, 0, 7)))
 
 
 def main(data_dir: str, url: str, *, seconds: float = 0.0, journal: str = "", real: bool = False, concurrency: int = 1,
-         strategies: str = FAULTY_STRATEGIES, silent_seconds: float = worker.SILENT_SECONDS,
-         mute_seconds: float = worker.MUTE_SECONDS) -> None:
-    """Until SIGTERM. `real` launches, with the strategies of a module; else a run takes `seconds`, and a journal tells of it."""
+         strategies: str = FAULTY_STRATEGIES, silent_seconds: float = LONG,
+         mute_seconds: float = LONG, go: str = "", stops: bool = False) -> None:
+    """Until SIGTERM. `real` launches, with the strategies of a module. Else a run takes `seconds` and waits for the file `go`,
+    the journal tells of each, and with `stops` the process stops itself in the first one.
+    """
     worker.SILENT_SECONDS, worker.MUTE_SECONDS = silent_seconds, mute_seconds
     STRATEGY_SPECS["faulty"] = FAULTY
     settings = Settings(data_dir=Path(data_dir), database_url=url, concurrency=concurrency)
@@ -34,7 +37,8 @@ def main(data_dir: str, url: str, *, seconds: float = 0.0, journal: str = "", re
     def make() -> Any:
         if real:
             return LocalLauncher(extra_strategies=strategies, scratch_parent=Path(data_dir))
-        return MadeUpLauncher(seconds, journal=Path(journal) if journal else None)
+        return MadeUpLauncher(seconds, over=Path(go).exists if go else lambda: True, stops=stops,
+                              journal=Path(journal) if journal else None)
 
     run_worker(settings, make)
 

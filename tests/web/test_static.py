@@ -62,6 +62,12 @@ def test_fonts_in_a_style_sheet_carry_their_hash(client: TestClient) -> None:
         assert client.get(address).headers["cache-control"] == KEEP_A_YEAR
 
 
+def test_every_font_that_a_page_loads_ahead_is_one_of_its_style_sheet(client: TestClient) -> None:
+    ahead = re.findall(r'<link rel="preload" href="([^"]+)" as="font"', client.get("/").text)
+    assert len(ahead) == 2
+    assert set(ahead) <= set(re.findall(r'url\("([^"]+)"\)', client.get("/static/app.css").text))
+
+
 @pytest.mark.parametrize("path", ["nothing.css", "../README.md", "%2e%2e/README.md", "vendor", "vendor/recipe.sha256", ""])
 def test_nothing_but_the_files_of_static_is_served(client: TestClient, path: str) -> None:
     assert client.get(f"/static/{path}").status_code == 404
