@@ -2,43 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
-from functools import lru_cache
-from pathlib import Path
-from tempfile import TemporaryDirectory
-
 import pytest
 
-from app.course import figure_fields
 from app.course.grade import grade
-from app.course.load import load_course
-from app.course.model import Lesson, Question
-from app.course.render import render_section
-from tests.course.conftest import ROOT
-from tests.course.pages import NamedSlots
+from tests.course.lessons import LoneLesson
 from tests.course.test_real_lessons import text_of
 
-
-@lru_cache(maxsize=1)
-def lesson() -> Lesson:
-    """Loaded alone, so that it is judged by itself; the other lessons are still to come there."""
-    with TemporaryDirectory() as name:
-        folder = Path(name)
-        shutil.copytree(ROOT / "lessons" / "tensor-parallel", folder / "tensor-parallel")
-        shutil.copy(ROOT / "lessons" / "course.yaml", folder)
-        found = load_course([folder], figure_fields()).lesson("tensor-parallel")
-    assert found is not None
-    return found
-
-
-def question(name: str) -> Question:
-    found = lesson().find_question(name)
-    assert found is not None
-    return found
-
-
-def page() -> str:
-    return text_of("".join(render_section(section, NamedSlots()) for section in lesson().sections))
+lesson = LoneLesson("tensor-parallel")
+question, page = lesson.question, lesson.page
 
 
 def test_the_text_holds_the_numbers_of_the_toy_and_of_gpt_3() -> None:
