@@ -203,6 +203,14 @@ def fill_buckets(sizes: Sequence[int], limits: Sequence[int]) -> tuple[Bucket, .
     return tuple(buckets)
 
 
+def gradient_buckets(num_layers: int, layer_bytes: int, sync: str, bucket_bytes: int) -> tuple[Bucket, ...]:
+    """Which of these equal layers share an all-reduce: all of them ("flat"), none ("per_parameter"), or those that fill a
+    bucket ("bucketed"). Bytes of fp32, whatever is computed or sent in.
+    """
+    limits = {"flat": num_layers * layer_bytes, "per_parameter": 1, "bucketed": bucket_bytes}
+    return fill_buckets([layer_bytes] * num_layers, [limits[sync]])
+
+
 # --- Pipelines -------------------------------------------------------------------------------------------------------
 
 Kind = Literal["F", "B"]

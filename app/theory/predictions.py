@@ -117,12 +117,12 @@ def _data(setting: _Setting) -> Prediction:
 def _gradient_pieces(setting: _Setting) -> Counter[int]:
     """Elements that an all-reduce carries, and how many of them carry so many: buckets of layers, or everything at once."""
     layer = setting.H**2
-    sync = setting.options.get("sync", "bucketed")  # DDP knows nothing else
-    limits = {"flat": setting.L * layer, "per_parameter": 1,
-              "bucketed": max(1, int(setting.options["bucket_bytes"]) // BYTES_PER_ELEMENT["fp32"])}
-    if limits[str(sync)] >= setting.L * layer:
+    sync = str(setting.options.get("sync", "bucketed"))  # DDP knows nothing else
+    if sync == "flat":  # as the buckets below, but at once for a million layers
         return Counter([setting.L * layer])
-    return Counter(bucket.size for bucket in schedule.fill_buckets([layer] * setting.L, [limits[str(sync)]]))
+    bucket_bytes = int(setting.options["bucket_bytes"])
+    buckets = schedule.gradient_buckets(setting.L, BYTES_PER_ELEMENT["fp32"] * layer, sync, bucket_bytes)
+    return Counter(layer * len(bucket.parameters) for bucket in buckets)
 
 
 def _loss_reduction(setting: _Setting) -> Prediction:

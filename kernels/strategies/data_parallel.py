@@ -89,9 +89,8 @@ def sent_together(context: Context) -> Iterator[tuple[int, ...]]:
     A bucket's bytes are counted in fp32 whatever is computed in, so that both dtypes of a measurement send as many messages.
     """
     experiment = context.experiment
-    sizes = [FP32_BYTES * experiment.H * experiment.H] * experiment.L
-    limit = {"flat": sum(sizes), "per_parameter": 1, "bucketed": int(experiment.option("bucket_bytes"))}
-    for bucket in schedule.fill_buckets(sizes, [limit[str(experiment.option("sync"))]]):
+    sync, bucket_bytes = str(experiment.option("sync")), int(experiment.option("bucket_bytes"))
+    for bucket in schedule.gradient_buckets(experiment.L, FP32_BYTES * experiment.H**2, sync, bucket_bytes):
         yield bucket.parameters
 
 

@@ -177,6 +177,13 @@ def test_a_parameter_at_a_time_is_cut_a_parameter_at_a_time() -> None:
     assert ranks(predict("data_parallel", P=4, L=2, H=2, options={"sync": "per_parameter"})) == [12, 8, 12, 16]
 
 
+@pytest.mark.parametrize("strategy", ["data_parallel", "ddp"])
+def test_a_bucket_of_17_bytes_holds_two_layers_of_16(strategy: str) -> None:
+    """Measured on gloo. Cut down to whole elements, a bucket would be full after one layer, of which ranks send 6, 4, 6, 8."""
+    options: Options = {"bucket_bytes": 17} if strategy == "ddp" else {"sync": "bucketed", "bucket_bytes": 17}
+    assert ranks(predict(strategy, P=4, L=2, H=2, options=options)) == [12, 12, 12, 12]
+
+
 @pytest.mark.parametrize(("collectives", "backend", "gap"), [("ring", "gloo", 1), ("library", "gloo", Fraction(3, 2)),
                                                              ("library", "nccl", 1)])
 def test_sequence_parallelism_costs_half_as_much_again_where_a_reduce_scatter_is_an_all_reduce(
