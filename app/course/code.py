@@ -95,5 +95,5 @@ def quote_html(quote: Quote, folded: bool = False) -> str:
     code = block_html(highlighted(quote.text, "python") or "", f"{quote.name} in {quote.file}")
     caption = f"<b>{escape(quote.name)}</b> as it runs, {escape(quote.file)}, line {quote.line}."
     if folded:
-        return f'<details class="wide quoted"><summary>{caption}</summary>{code}</details>\n'
+        return f'<details class="data wide"><summary>{caption}</summary>{code}</details>\n'
     return f'<figure class="fig wide">{code}<figcaption>{caption}</figcaption></figure>\n'

@@ -118,7 +118,7 @@ def test_a_run_takes_micro_steps_and_gpus_of_the_figure() -> None:
 
 def test_the_course_s_own_loop_waits_behind_its_name(client: TestClient) -> None:
     page = client.get(LESSON).text
-    folded = page[page.index('<details class="wide quoted">'):]
+    folded = page[page.index('<details class="data wide">'):]
     assert "DDP.synced_or_not</b> as it runs" in folded[:folded.index("</summary>")]
     assert "no_sync" in folded[:folded.index("</details>")]
 
