@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.runs import worker_process
-from tests.runs.traces import HOLD
 from tests.web.browsing import another_page, axe_findings, is_no_wider_than_its_window
-from tests.web.sites import LESSON, make_app, serving
+from tests.web.live_sites import LiveSite, live_site
+from tests.web.sites import LESSON
 
 pytestmark = [pytest.mark.browser, pytest.mark.torchrun]
 
@@ -25,31 +23,10 @@ FINAL = re.compile("Measured on this server")
 FEW_LAYERS = f"{LESSON}?volume.L=2"
 
 
-@dataclass(frozen=True)
-class LiveSite:
-    """A site with a worker of its own, whose launch host is warm after the first run."""
-
-    url: str
-    folder: Path
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Inside the block no run gets beyond its first step, so that it is seen at work on any machine."""
-        hold = self.folder / HOLD
-        hold.touch()
-        try:
-            yield
-        finally:
-            hold.unlink()
-
-
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveSite]:
-    folder = tmp_path_factory.mktemp("runs")
-    app = make_app(folder, run_quota=1000, run_seconds=600)
-    with serving(app) as url, worker_process.running(folder, app.state.site.settings.storage_url, real=True):
-        yield LiveSite(url, folder)
-    app.state.site.database.close()
+    with live_site(tmp_path_factory.mktemp("runs")) as site:
+        yield site
 
 
 @pytest.fixture

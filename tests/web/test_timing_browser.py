@@ -9,11 +9,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from app.runs.timing import SIZES
-from tests.runs import worker_process
 from tests.web.browsing import axe_findings, is_no_wider_than_its_window
-from tests.web.sites import make_app, serving
+from tests.web.live_sites import LiveSite, live_site
 
-pytestmark = [pytest.mark.browser, pytest.mark.torchrun, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.browser, pytest.mark.torchrun]
 
 SLUG = "ring-all-reduce"
 TIMES, COLLECTIVES = "#run-own-machine", "#run-six-collectives"
@@ -22,13 +21,14 @@ FINAL = re.compile("Measured on this server")
 
 
 @pytest.fixture(scope="module")
-def lesson_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The lesson on a site with a worker of its own."""
-    folder = tmp_path_factory.mktemp("times")
-    app = make_app(folder, lessons=[SLUG], run_quota=1000)
-    with serving(app) as url, worker_process.running(folder, app.state.site.settings.storage_url, real=True):
-        yield f"{url}/lessons/{SLUG}"
-    app.state.site.database.close()
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveSite]:
+    with live_site(tmp_path_factory.mktemp("times"), [SLUG]) as site:
+        yield site
+
+
+@pytest.fixture
+def lesson_url(site: LiveSite) -> str:
+    return f"{site.url}/lessons/{SLUG}"
 
 
 def press(page: Page, place: str) -> None:
@@ -50,10 +50,13 @@ def read_alpha_and_B(page: Page) -> None:
         expect(place.locator(".timing .wide-only rect.cell")).to_have_count(len(SIZES))
 
 
-def test_a_learner_presses_and_reads_alpha_and_B_of_this_machine(lesson: Page, complaints: list[str]) -> None:
+def test_a_learner_presses_and_reads_alpha_and_B_of_this_machine(
+    lesson: Page, site: LiveSite, complaints: list[str]
+) -> None:
     expect(lesson.locator(TIMES)).to_contain_text("Recorded on")
-    press(lesson, TIMES)
-    expect(lesson.locator(f"{TIMES} .run-now")).to_be_visible()
+    with site.held():
+        press(lesson, TIMES)
+        expect(lesson.locator(f"{TIMES} .run-now")).to_be_visible()
     read_alpha_and_B(lesson)
     expect(lesson.locator("#run-own-machine-says")).to_contain_text("Measured.")
     expect(lesson.locator(TIMES)).not_to_contain_text("Recorded on")
@@ -71,12 +74,15 @@ def test_the_figures_slider_says_on_how_many_processes(lesson: Page, complaints:
     read_alpha_and_B(lesson)
 
 
-def test_a_run_under_way_is_cancelled_and_the_recorded_times_come_back(lesson: Page, complaints: list[str]) -> None:
+def test_a_run_under_way_is_cancelled_and_the_recorded_times_come_back(
+    lesson: Page, site: LiveSite, complaints: list[str]
+) -> None:
     lesson.locator("#alpha_beta-P").fill("4")
     expect(lesson).to_have_url(re.compile(r"alpha_beta\.P=4"))
-    press(lesson, TIMES)
-    lesson.locator(TIMES).get_by_role("button", name="Cancel this run").click()
-    expect(lesson.locator(TIMES)).to_contain_text("This run was cancelled.")
+    with site.held():
+        press(lesson, TIMES)
+        lesson.locator(TIMES).get_by_role("button", name="Cancel this run").click()
+        expect(lesson.locator(TIMES)).to_contain_text("This run was cancelled.")
     expect(lesson.locator(TIMES)).to_contain_text("Recorded on")
 
 
