@@ -8,6 +8,7 @@ import uvicorn
 
 from app.errors import AppError
 from app.settings import Settings
+from app.web.arrival import PunctualProtocol
 from app.web.logs import configure_logs
 
 FINISH_SECONDS = 10  # what is being answered when the process is told to stop may take this long
@@ -21,7 +22,7 @@ def run_web(settings: Settings) -> None:
     app = create_app(settings)
     _refuse_unless_free(settings.host, settings.port)
     uvicorn.run(app, host=settings.host, port=settings.port, log_config=None, access_log=False, server_header=False,
-                proxy_headers=False, timeout_graceful_shutdown=FINISH_SECONDS)
+                http=PunctualProtocol, proxy_headers=False, timeout_graceful_shutdown=FINISH_SECONDS)
 
 
 def _refuse_unless_free(host: str, port: int) -> None:

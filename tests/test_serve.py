@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import http.client
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,9 +22,12 @@ import sys
 from pathlib import Path
 from app import settings
 from app.serve import run_web
+from app.web import arrival
 settings.COURSE_DIR = Path(sys.argv[2])
+arrival.ARRIVAL_SECONDS = float(sys.argv[4])
 run_web(settings.Settings.load(data_dir=Path(sys.argv[1]), port=int(sys.argv[3])))
 """
+HASTE_SECONDS = 0.5
 BODY = b"answer=56&variant=0&submission=one"
 PATIENCE = 120  # seconds
 
@@ -34,12 +39,25 @@ def port() -> int:
 
 @pytest.fixture
 def process(tmp_path: Path, port: int) -> Iterator[subprocess.Popen[str]]:
+    with web_process(tmp_path, port, arrival_seconds=30) as started:
+        yield started
+
+
+@pytest.fixture
+def hasty(tmp_path: Path, port: int) -> Iterator[tuple[str, int]]:
+    """The address of one that gives a request a fraction of a second to arrive."""
+    with web_process(tmp_path, port, HASTE_SECONDS):
+        yield "127.0.0.1", port
+
+
+@contextmanager
+def web_process(tmp_path: Path, port: int, arrival_seconds: float) -> Iterator[subprocess.Popen[str]]:
     """`worldsize web` with a course of which every lesson is still to come but the flagship."""
     course = tmp_path / "course"
     course.mkdir()
     (course / "course.yaml").write_text((settings.COURSE_DIR / "course.yaml").read_text())
     (course / "split-three-ways").symlink_to(settings.COURSE_DIR / "split-three-ways")
-    command = [sys.executable, "-c", START, str(tmp_path / "var"), str(course), str(port)]
+    command = [sys.executable, "-c", START, str(tmp_path / "var"), str(course), str(port), str(arrival_seconds)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as started:
         assert started.stderr is not None
         for line in started.stderr:
@@ -65,6 +83,46 @@ def test_a_request_under_way_is_answered_before_the_process_ends(process: subpro
     connection.close()
     other.close()
     assert process.wait(timeout=PATIENCE) in (0, -signal.SIGTERM)
+
+
+HALF_SENT = {
+    "nothing": b"",
+    "half a header": b"GET /healthz HTTP/1.1\r\nHost: localh",
+    "half a body": b"POST /theme HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900\r\n\r\nthe",
+    "half a body that nobody reads": b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900\r\n\r\nthe",
+}
+
+
+@pytest.mark.parametrize("sent", HALF_SENT.values(), ids=HALF_SENT)
+def test_a_request_that_does_not_arrive_does_not_hold_its_connection(hasty: tuple[str, int], sent: bytes) -> None:
+    """Neither in silence nor byte by byte."""
+    for dripping in (b"", b"x"):
+        with socket.create_connection(hasty, timeout=10) as connection:
+            connection.sendall(sent)
+            connection.settimeout(HASTE_SECONDS / 5)
+            assert any(is_dropped(connection, dripping) for _ in range(100))
+
+
+def is_dropped(connection: socket.socket, dripping: bytes) -> bool:
+    """After reading for a while, and sending so much more if nothing has come."""
+    try:
+        return connection.recv(10_000) == b""
+    except TimeoutError:
+        connection.sendall(dripping)
+        return False
+    except ConnectionError:
+        return True
+
+
+def test_a_connection_on_which_requests_arrive_in_time_is_kept_between_them(hasty: tuple[str, int]) -> None:
+    with socket.create_connection(hasty, timeout=10) as connection:
+        for _ in range(2):
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            connection.settimeout(10)
+            assert b"200 OK" in connection.recv(10_000)
+            connection.settimeout(2 * HASTE_SECONDS)
+            with pytest.raises(TimeoutError):
+                connection.recv(10_000)
 
 
 def test_the_web_process_never_loads_torch_or_font_tools(process: subprocess.Popen[str]) -> None:
