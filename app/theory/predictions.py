@@ -16,7 +16,7 @@ from app.theory.checks import whole
 from app.theory.units import BYTES_PER_ELEMENT
 from app.theory.volume import Cause, Volume, sent_by_rank, spread_evenly
 from kernels import schedule
-from kernels.spec import STRATEGY_SPECS, Experiment, OptionValue, Range, StrategySpec
+from kernels.spec import STRATEGY_SPECS, Experiment, OptionValue, predicted_option_faults
 
 BACKENDS = ("gloo", "nccl")
 
@@ -76,23 +76,10 @@ def predict(strategy: str, *, P: int, L: int = 2, H: int = 4, T: int = 1, m: int
     for name, value in (("P", P), ("L", L), ("H", H), ("T", T), ("m", m)):
         whole(name, value)
     given, spec = dict(options or {}), STRATEGY_SPECS[strategy]
-    _check_options(spec, given)
+    if faults := predicted_option_faults(spec, given):
+        raise ValueError(str(faults[0]))
     chosen = {option.name: Experiment(strategy, options=given).option(option.name) for option in spec.options}
     return _PREDICTORS[strategy](_Setting(strategy, P, L, H, T, m, backend, chosen))
-
-
-def _check_options(spec: StrategySpec, given: Mapping[str, OptionValue]) -> None:
-    """Names and words as declared. A number's upper limit belongs to runs, not to predictions."""
-    declared = {option.name: option for option in spec.options}
-    for name, value in given.items():
-        option = declared.get(name)
-        if option is None:
-            known = f"its options are {', '.join(declared)}" if declared else "it has no options"
-            raise ValueError(f"{name} = {value}: {spec.name} does not take it; {known}")
-        if isinstance(option, Range):
-            whole(name, value, option.minimum)
-        elif value not in option.values:
-            raise ValueError(f"{name} = {value}: must be one of {', '.join(option.values)}")
 
 
 def _single(setting: _Setting) -> Prediction:

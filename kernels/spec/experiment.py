@@ -11,6 +11,7 @@ OptionValue = str | int | bool
 MAX_WORLD_SIZE = 8
 LARGEST_PREDICTED = 1_000_000  # layers, width, tokens: beyond any model there is
 LARGEST_PREDICTED_WORLD = 65_536
+LARGEST_PREDICTED_OPTION = 10**15  # elements, bytes, calls, micro-steps
 BYTES_PER_ELEMENT = {"fp64": 8, "fp32": 4, "bf16": 2, "fp16": 2}
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all", "send_recv")
 IMPLEMENTATIONS = ("ring", "library")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from kernels.spec.experiment import (
     COUNTED_ELEMENTS_PER_RANK,
     LARGEST_PREDICTED,
+    LARGEST_PREDICTED_OPTION,
     LARGEST_PREDICTED_WORLD,
     MAX_WORLD_SIZE,
     STRATEGY_SPECS,
@@ -23,14 +25,22 @@ from kernels.spec.experiment import (
     T,
 )
 
+OfOptions = Callable[[StrategySpec, Mapping[str, OptionValue]], list[Fault]]
 
-def experiment_faults(world_size: int, experiment: Experiment, limits: tuple[Range, ...] = (L, H, T, M)) -> list[Fault]:
+
+def experiment_faults(world_size: int, experiment: Experiment) -> list[Fault]:
     """Every reason why this experiment cannot run on `world_size` ranks; empty when it can."""
+    return _experiment_faults(world_size, experiment, (L, H, T, M), option_faults)
+
+
+def _experiment_faults(
+    world_size: int, experiment: Experiment, limits: tuple[Range, ...], of_options: OfOptions
+) -> list[Fault]:
     strategy = STRATEGY_SPECS.get(experiment.strategy)
     if strategy is None:
         return [Fault("strategy", experiment.strategy, f"unknown; choose one of {', '.join(STRATEGY_SPECS)}")]
     faults = [fault for limit in limits for fault in _range_faults(limit, getattr(experiment, limit.name))]
-    faults += _option_faults(strategy, experiment.options)
+    faults += of_options(strategy, experiment.options)
     if experiment.m > 1 and not strategy.uses_micro_batches:
         faults.append(Fault("m", experiment.m, f"{strategy.name} has no micro-batches, so m must be 1"))
     if faults or world_size < 1:
@@ -40,9 +50,9 @@ def experiment_faults(world_size: int, experiment: Experiment, limits: tuple[Ran
 
 def prediction_faults(world_size: int, experiment: Experiment) -> list[Fault]:
     """Why not even a formula speaks of this setting. Wider than what runs here: real models and clusters are let in."""
-    limits = tuple(Range(limit.name, limit.meaning, limit.default, limit.minimum, LARGEST_PREDICTED) for limit in (L, H, T, M))
-    faults = _range_faults(Range(P.name, P.meaning, P.default, 1, LARGEST_PREDICTED_WORLD), world_size)
-    return faults + experiment_faults(world_size, experiment, limits)
+    limits = tuple(replace(limit, maximum=LARGEST_PREDICTED) for limit in (L, H, T, M))
+    faults = _range_faults(replace(P, maximum=LARGEST_PREDICTED_WORLD), world_size)
+    return faults + _experiment_faults(world_size, experiment, limits, predicted_option_faults)
 
 
 def world_size_faults(world_size: int, max_world_size: int = MAX_WORLD_SIZE) -> list[Fault]:
@@ -92,7 +102,15 @@ def _range_faults(limit: Range, value: object) -> list[Fault]:
     return [Fault(limit.name, shown, f"must be a whole number from {limit.minimum} to {limit.maximum}")]
 
 
-def _option_faults(strategy: StrategySpec, options: Mapping[str, OptionValue]) -> list[Fault]:
+def predicted_option_faults(strategy: StrategySpec, options: Mapping[str, OptionValue]) -> list[Fault]:
+    """Names and words as declared; a number's upper limit belongs to runs, not to predictions."""
+    wider = [replace(option, maximum=LARGEST_PREDICTED_OPTION) if isinstance(option, Range) else option
+             for option in strategy.options]
+    return option_faults(replace(strategy, options=tuple(wider)), options)
+
+
+def option_faults(strategy: StrategySpec, options: Mapping[str, OptionValue]) -> list[Fault]:
+    """Why a run of this strategy cannot take these options."""
     declared = {option.name: option for option in strategy.options}
     faults: list[Fault] = []
     for name, value in options.items():

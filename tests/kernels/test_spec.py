@@ -117,6 +117,21 @@ def test_predictions_reach_beyond_what_runs_here() -> None:
     assert prediction_faults(1024, Experiment("data_parallel", L=96, H=12288, T=2048)) == []
 
 
+@pytest.mark.parametrize(("strategy", "options"), [
+    ("ring_all_reduce", {"elements": 10_000_000, "calls": 1000}), ("data_parallel", {"accumulation": 64}),
+    ("ddp", {"bucket_bytes": 2**30}),
+])
+def test_a_number_too_large_to_run_is_predicted_all_the_same(strategy: str, options: dict[str, int]) -> None:
+    experiment = Experiment(strategy, options=options)
+    assert [fault.field for fault in experiment_faults(4, experiment)] == list(options)
+    assert prediction_faults(4, experiment) == []
+
+
+def test_what_a_strategy_does_not_take_is_not_predicted_either() -> None:
+    wrong = Experiment("ring_all_reduce", options={"elements": -1, "collective": "gossip", "colour": "red"})
+    assert [fault.field for fault in prediction_faults(4, wrong)] == ["elements", "collective", "colour"]
+
+
 whole = st.integers(min_value=-3, max_value=70)
 experiments = st.builds(
     Experiment, strategy=st.sampled_from([*STRATEGY_SPECS, "unknown"]), L=whole, H=whole, T=whole, m=whole,

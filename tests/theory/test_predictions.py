@@ -225,10 +225,10 @@ def test_thousands_of_gpus_are_predicted() -> None:
     ({"backend": "mpi"}, "backend = mpi: must be one of gloo, nccl"),
     ({"strategy": "single", "options": {"colour": "red"}}, "colour = red: single does not take it; it has no options"),
     ({"options": {"colour": "red"}}, "colour = red: data_parallel does not take it; its options are sync, bucket_bytes"),
-    ({"options": {"accumulation": 0}}, "accumulation = 0: must be a whole number, 1 or more"),
+    ({"options": {"accumulation": 0}}, "accumulation = 0: must be a whole number from 1 to 10"),
     ({"options": {"comm_dtype": "fp8"}}, "comm_dtype = fp8: must be one of fp32, bf16"),
     ({"strategy": "ring_all_reduce", "options": {"collective": "scan"}}, "collective = scan: must be one of all_reduce"),
-    ({"strategy": "ring_all_reduce", "options": {"elements": -1}}, "elements = -1: must be a whole number, 0 or more"),
+    ({"strategy": "ring_all_reduce", "options": {"elements": -1}}, "elements = -1: must be a whole number from 0 to 10"),
     ({"strategy": "ring_all_reduce", "options": {"speed": 1}}, "speed = 1: ring_all_reduce does not take it; its options are"),
 ])
 def test_what_cannot_be_predicted_is_refused_by_name_value_and_range(asked: dict[str, object], message: str) -> None:
