@@ -16,7 +16,7 @@ from app.course.markup import parser
 from app.course.math import MathFault
 from app.course.model import Slot
 from app.course.numerals import REMEDY, typed_numerals_in_math
-from app.course.rules import RULES, set_lines, shape_tables
+from app.course.rules import RULES, beside_notes, set_lines, shape_tables
 from app.course.template import MathPiece, Shown, Template
 from app.theory import FORMULAS
 
@@ -70,7 +70,7 @@ class Composer:
         for token in tokens:
             set_lines(token, line)
         shape_tables(tokens)
-        return tokens
+        return beside_notes(tokens)
 
     def render(self, tokens: Sequence[Token]) -> str:
         """HTML with holes."""

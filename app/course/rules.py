@@ -59,6 +59,21 @@ def _shape_cell(token: Token, closing: Token, column: int, names: list[str], con
         token.attrs["data-l"] = names[column]
 
 
+def beside_notes(tokens: Sequence[Token]) -> list[Token]:
+    """A note and the paragraph after it in one box: beside each other, or the paragraph first where there is no margin."""
+    boxed: list[Token] = []
+    closings: set[int] = set()
+    for position, token in enumerate(tokens):
+        following = tokens[position + 1].type if position + 1 < len(tokens) else ""
+        if token.type == "directive" and token.info == "note" and following == "paragraph_open":
+            boxed.append(Token("noted_open", "div", 1, attrs={"class": "noted"}, block=True))
+            closings.add(position + 3)  # opening tag, text, closing tag
+        boxed.append(token)
+        if position in closings:
+            boxed.append(Token("noted_close", "div", -1, block=True))
+    return boxed
+
+
 Env = dict[str, Any]
 
 

@@ -137,6 +137,13 @@ def test_a_numeral_in_prose_is_a_fault(word: str) -> None:
     assert len(composed(f"Some {word} here")[1]) >= 1
 
 
+def test_a_note_stands_with_the_paragraph_after_it_and_alone_before_anything_else() -> None:
+    note = '<aside class="note">N</aside>\n'
+    assert composed(":::note\nN\n:::\n\nOne\n\nTwo")[0] == f'<div class="noted">\n{note}<p>One</p>\n</div>\n<p>Two</p>\n'
+    assert composed(":::note\nN\n:::\n\n- One")[0] == f"{note}<ul>\n<li>One</li>\n</ul>\n"
+    assert composed("One\n\n:::note\nN\n:::")[0] == f"<p>One</p>\n{note}"
+
+
 def test_a_line_number_follows_the_line_within_a_paragraph_and_a_note() -> None:
     _, faults = composed("One\ntwo\n8 three\n\n:::note\nfour\n9 five\n:::\n")
     assert [(fault.line, fault.message) for fault in faults] == [
