@@ -10,6 +10,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+Message = tuple[Tensor, int]  # what is sent or where it is received, and the rank at the other end
+
 
 @dataclass
 class Calls:
@@ -80,18 +82,25 @@ class Comm:
     def isend(self, tensor: Tensor, to: int) -> dist.Work:
         """Begin to send; `tensor` must not change before the returned work is waited for."""
         self.calls.record("send", tensor)
-        return _begun(dist.isend(tensor, group_dst=to, group=self.group))
+        work = dist.isend(tensor, group_dst=to, group=self.group)
+        if work is None:
+            raise RuntimeError("this rank is not in the group it communicates in")
+        return work
 
-    def irecv(self, tensor: Tensor, source: int) -> dist.Work:
-        """Begin to receive; `tensor` holds the message once the returned work is waited for."""
-        self.calls.record("receive", None)
-        return _begun(dist.irecv(tensor, group_src=source, group=self.group))
+    def exchange(self, receives: Sequence[Message], sends: Sequence[Message]) -> None:
+        """Receive and send all of these messages at once, and wait for them.
 
-
-def _begun(work: dist.Work | None) -> dist.Work:
-    if work is None:
-        raise RuntimeError("this rank is not in the group it communicates in")
-    return work
+        As one batch: NCCL connects two ranks at their first message and waits for the other one meanwhile, so a ring in which
+        each rank begins by itself to receive would wait all round. gloo takes the messages one by one, in this order.
+        """
+        for _ in receives:
+            self.calls.record("receive", None)
+        for tensor, _ in sends:
+            self.calls.record("send", tensor)
+        batch = [dist.P2POp(dist.irecv, tensor, group=self.group, group_peer=source) for tensor, source in receives]
+        batch += [dist.P2POp(dist.isend, tensor, group=self.group, group_peer=to) for tensor, to in sends]
+        for work in dist.batch_isend_irecv(batch) if batch else ():
+            work.wait()
 
 
 def device_for(backend: str, local_rank: int) -> torch.device:

@@ -83,10 +83,7 @@ def exchange(step: Step, comm: Comm, outgoing: Chunk, incoming: Chunk) -> None:
     """
     receives = [(incoming(transfer), transfer.sender) for transfer in step if transfer.receiver == comm.rank]
     sends = [(outgoing(transfer), transfer.receiver) for transfer in step if transfer.sender == comm.rank]
-    works = [comm.irecv(chunk, sender) for chunk, sender in receives if chunk.numel()]
-    works += [comm.isend(chunk, receiver) for chunk, receiver in sends if chunk.numel()]
-    for work in works:
-        work.wait()
+    comm.exchange([message for message in receives if message[0].numel()], [message for message in sends if message[0].numel()])
 
 
 def chunks_of(buffer: Tensor, num_chunks: int) -> list[Tensor]:
