@@ -20,6 +20,14 @@ from tests.image.checks import backup_words
 from tests.image.composition import flags, services
 
 SERVICES = services()
+REFUSALS = {
+    "caddy": ["@inside path /readyz /metrics", "respond @inside 404"],
+    "nginx": ["location = /readyz { return 404; }", "location = /metrics { return 404; }"],
+}
+BOUNDS = {
+    "caddy": ["read_header 10s", "read_body 30s"],
+    "nginx": ["client_header_timeout 10s;", "client_body_timeout 30s;"],
+}
 DEPLOYMENT = (ROOT / "docs" / "deployment.md").read_text()
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 
@@ -150,9 +158,13 @@ def answering(status):
 @pytest.mark.parametrize("language", ["caddy", "nginx"])
 def test_a_proxy_keeps_what_is_for_operators_to_itself(language):
     [recipe] = re.findall(rf"```{language}\n(.*?)```", DEPLOYMENT, re.DOTALL)
-    refusals = {"caddy": ["@inside path /readyz /metrics", "respond @inside 404"],
-                "nginx": ["location = /readyz { return 404; }", "location = /metrics { return 404; }"]}
-    assert [line for line in refusals[language] if line not in recipe] == []
+    assert [line for line in REFUSALS[language] if line not in recipe] == []
+
+
+@pytest.mark.parametrize("language", ["caddy", "nginx"])
+def test_a_proxy_bounds_the_time_in_which_a_request_arrives(language):
+    [recipe] = re.findall(rf"```{language}\n(.*?)```", DEPLOYMENT, re.DOTALL)
+    assert [line for line in BOUNDS[language] if line not in recipe] == []
 
 
 def test_the_backup_that_is_told_holds_every_volume():
