@@ -6,21 +6,29 @@ import os
 import re
 import socket
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 
+import torch
 from torch import distributed as dist
 
 GLOO = "gloo"
 NCCL = "nccl"
 
 # Inside one box NCCL would move data through NVLink or shared memory, where no socket sees it, and cut it as it likes.
-# A counting run makes it a ring over TCP with the plain protocol, so that the same counters work as for gloo.
+# A counting run makes it a ring over TCP with the plain protocol, so that the same counters work as for gloo. One channel, for
+# how many there are would depend on the bytes, and no keep-alives of its RAS subsystem between ranks.
 NCCL_COUNTING = {
     "NCCL_P2P_DISABLE": "1",
     "NCCL_SHM_DISABLE": "1",
     "NCCL_NET": "Socket",
     "NCCL_ALGO": "Ring",
     "NCCL_PROTO": "Simple",
+    "NCCL_SOCKET_IFNAME": "=lo",
+    "NCCL_MIN_NCHANNELS": "1",
+    "NCCL_MAX_NCHANNELS": "1",
+    "NCCL_MAX_P2P_NCHANNELS": "1",
+    "NCCL_RAS_ENABLE": "0",
 }
 
 
@@ -47,6 +55,29 @@ def choose_backend(world_size: int, gpu_count: int, nccl_built: bool | None = No
     """NCCL where every rank gets a GPU of its own and torch was built with it; gloo everywhere else."""
     built = dist.is_nccl_available() if nccl_built is None else nccl_built
     return NCCL if built and gpu_count >= world_size else GLOO
+
+
+def device_for(backend: str, local_rank: int) -> torch.device:
+    """NCCL needs one GPU a rank; gloo computes on the CPU."""
+    return torch.device("cuda", local_rank) if backend == NCCL else torch.device("cpu")
+
+
+def join(backend: str, device: torch.device, store: dist.Store, rank: int, world_size: int, timeout: timedelta) -> None:
+    """Make the process group of the world.
+
+    NCCL is told the device, and so connects all ranks at once: later, whichever few of them spoke first would wait for the
+    others. That GPU is the current one from then on, or every rank would use the first.
+    """
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    dist.init_process_group(backend, store=store, rank=rank, world_size=world_size, timeout=timeout,
+                            device_id=device if device.type == "cuda" else None)
+
+
+def finish_work(device: torch.device) -> None:
+    """Wait for what the device has been given to do; a call on a GPU returns when it is enqueued, not when it is done."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
 
 
 def transport(backend: str, environment: Mapping[str, str] = os.environ) -> str:

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import torch
 import torch.distributed as dist
 from torch import Tensor
 
@@ -101,8 +100,3 @@ class Comm:
         batch += [dist.P2POp(dist.isend, tensor, group=self.group, group_peer=to) for tensor, to in sends]
         for work in dist.batch_isend_irecv(batch) if batch else ():
             work.wait()
-
-
-def device_for(backend: str, local_rank: int) -> torch.device:
-    """NCCL needs one GPU a rank; gloo computes on the CPU."""
-    return torch.device("cuda", local_rank) if backend == "nccl" else torch.device("cpu")

@@ -22,7 +22,7 @@ import torch
 import torch.distributed as dist
 
 from kernels import backend as backends
-from kernels.comm import Calls, Comm, device_for
+from kernels.comm import Calls, Comm
 from kernels.mesh import Mesh
 from kernels.meters import memory, wire
 from kernels.meters.timeline import Timeline
@@ -170,8 +170,8 @@ def _join(spec: RunSpec, events: Events) -> World:
         raise ValueError(f"the spec asks for P = {spec.P}, but {world_size} ranks were launched")
     backend = backends.choose_backend(world_size, backends.count_gpus(os.environ), nccl_built=dist.is_nccl_available())
     os.environ.update(backends.backend_environment(backend, spec.purpose))
-    device = device_for(backend, local_rank)
-    dist.init_process_group(backend, store=dist.PrefixStore("group", store), rank=rank, world_size=world_size, timeout=timeout)
+    device = backends.device_for(backend, local_rank)
+    backends.join(backend, device, dist.PrefixStore("group", store), rank, world_size, timeout)
     own_store = dist.PrefixStore("worldsize", store)
     meter: wire.WireMeter | None = None
     note = ""
@@ -229,9 +229,15 @@ def _assemble(world: World, runs: Sequence[Run], ranks: list[dict[str, Any]], pa
         step_seconds=statistics.median(slowest) if slowest else 0.0,
         weights_max_difference=difference,
         weights_tolerance=tolerance,
-        note=world.meter_note,
+        note=note_on(world.meter_note, world.mesh.device),
         values=ranks[0]["values"],
     )
+
+
+def note_on(meter_note: str, device: torch.device) -> str:
+    """Why something is missing in a report; empty where nothing is."""
+    no_timeline = "" if device.type == "cpu" else "there is no timeline, for on a GPU it would show when work was asked for"
+    return "; ".join(filter(None, (meter_note, no_timeline)))
 
 
 def _payload(runs: Sequence[Run], wires: list[wire.Matrix]) -> wire.Matrix | None:
@@ -275,26 +281,34 @@ def _run_pass(world: World, spec: RunSpec, index: int, run: Run) -> Pass:
         for _ in range(spec.warmup_steps - 1):
             strategy.step()
         saved = memory.saved_for_backward_bytes(strategy.step, strategy.parameters())
+        backends.finish_work(world.mesh.device)
     step_seconds: list[float] = []
 
     def step() -> None:
         calls.clear()
         timeline.clear()
-        began = time.monotonic()
-        strategy.step()
-        step_seconds.append(time.monotonic() - began)
+        step_seconds.append(timed_step(strategy, world.mesh.device))
 
     windows = _measure_steps(world, spec, step, details)
     return Pass(
         windows=windows,
         calls=calls if STRATEGY_SPECS[experiment.strategy].library is None else None,
         memory=memory.memory_report(strategy.parameters(), strategy.optimizer(), saved),
-        timeline=timeline.intervals(),
+        timeline=timeline.intervals() if world.mesh.device.type == "cpu" else [],
         step_seconds=step_seconds,
         weights_difference=strategy.check(),
         weights_tolerance=weights_tolerance(run.sends_in, strategy),
         values=strategy.values() if isinstance(strategy, Measures) else {},
     )
+
+
+def timed_step(strategy: Strategy, device: torch.device) -> float:
+    """Seconds of one step, from an idle device to an idle device: before that no window may close."""
+    backends.finish_work(device)
+    began = time.monotonic()
+    strategy.step()
+    backends.finish_work(device)
+    return time.monotonic() - began
 
 
 def _measure_steps(world: World, spec: RunSpec, step: Callable[[], None], details: dict[str, Any]) -> wire.Windows | None:

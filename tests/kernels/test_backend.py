@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
+import torch.distributed as dist
 
 from kernels.backend import (
     NCCL_COUNTING,
     backend_environment,
     choose_backend,
     count_gpus,
+    device_for,
+    join,
     loopback_interface,
     transport,
 )
+from kernels.train import note_on, timed_step
 
 
 @pytest.fixture
@@ -61,6 +68,8 @@ def test_visible_devices_are_read_as_cuda_reads_them(four_gpus: Path, visible: s
 def test_a_counting_run_forces_nccl_onto_sockets_in_a_plain_ring() -> None:
     assert backend_environment("nccl", "counting") == {
         "NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", "NCCL_NET": "Socket", "NCCL_ALGO": "Ring", "NCCL_PROTO": "Simple",
+        "NCCL_SOCKET_IFNAME": "=lo", "NCCL_RAS_ENABLE": "0",
+        "NCCL_MIN_NCHANNELS": "1", "NCCL_MAX_NCHANNELS": "1", "NCCL_MAX_P2P_NCHANNELS": "1",
     }
 
 
@@ -88,3 +97,63 @@ def test_choosing_does_not_wake_cuda() -> None:
     program = ("import torch; from kernels import backend; backend.choose_backend(1, backend.count_gpus());"
                "print(torch.cuda.is_initialized())")
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+GPU, CPU = torch.device("cuda", 2), torch.device("cpu")
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What CUDA and the process group are asked for, in order."""
+    calls: list[Any] = []
+    monkeypatch.setattr(torch.cuda, "set_device", lambda device: calls.append(("set_device", device)))
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda device: calls.append(("synchronize", device)))
+    monkeypatch.setattr(dist, "init_process_group",
+                        lambda backend, **others: calls.append((backend, others["device_id"], others["world_size"])))
+    return calls
+
+
+def test_nccl_gets_one_gpu_a_rank_and_gloo_the_cpu() -> None:
+    assert device_for("nccl", 2) == GPU
+    assert device_for("gloo", 2) == CPU
+
+
+def test_a_rank_takes_its_own_gpu_before_it_joins_and_names_it(asked: list[Any]) -> None:
+    join("nccl", GPU, dist.HashStore(), rank=2, world_size=4, timeout=timedelta(seconds=1))
+    assert asked == [("set_device", GPU), ("nccl", GPU, 4)]
+
+
+def test_on_the_cpu_nothing_of_cuda_is_touched(asked: list[Any]) -> None:
+    join("gloo", CPU, dist.HashStore(), rank=0, world_size=1, timeout=timedelta(seconds=1))
+    timed_step(Step(asked), CPU)
+    assert asked == [("gloo", None, 1), "step"]
+
+
+class Step:
+    """A strategy that notes its steps."""
+
+    def __init__(self, calls: list[Any]) -> None:
+        self.calls = calls
+
+    def step(self) -> None:
+        self.calls.append("step")
+
+    def check(self) -> float:
+        return 0.0
+
+    def parameters(self) -> list[torch.Tensor]:
+        return []
+
+    def optimizer(self) -> None:
+        return None
+
+
+def test_a_step_begins_and_ends_with_an_idle_gpu(asked: list[Any]) -> None:
+    timed_step(Step(asked), GPU)
+    assert asked == [("synchronize", GPU), "step", ("synchronize", GPU)]
+
+
+def test_on_a_gpu_the_report_says_that_it_has_no_timeline() -> None:
+    assert note_on("", CPU) == ""
+    assert note_on("calls are counted", CPU) == "calls are counted"
+    assert note_on("calls are counted", GPU).startswith("calls are counted; there is no timeline")
