@@ -13,7 +13,7 @@ from typing import TextIO
 
 LINE = 100  # letters; longer lines of prose are hard to read
 NEAREST = str.maketrans({"×": "x", "\N{MINUS SIGN}": "-", "\N{EN DASH}": "-", "‘": "'", "’": "'", "“": '"', "”": '"',
-                         "…": "...", "\N{NO-BREAK SPACE}": " "})
+                         "′": "'", "…": "...", "\N{NO-BREAK SPACE}": " "})
 
 
 def speak_any_encoding() -> None:

@@ -10,7 +10,7 @@ from app.runs.launch import Event
 from app.runs.results import Result, explain, number, result_json
 from app.runs.verify import Cell, Row
 from app.terminal import grouped, table, wrapped
-from app.theory import FORMULAS, Formula, Number
+from app.theory import FORMULAS, Formula, Number, plain_text
 from app.theory.published import Check
 from app.theory.units import BYTES_PER_ELEMENT
 from app.theory.volume import Volume
@@ -168,8 +168,8 @@ def formula_card(formula: Formula) -> str:
     lines += [wrapped(f"  {symbol.name:<12} {symbol.meaning}{f' ({symbol.unit})' if symbol.unit else ''}", " " * 15)
               for symbol in formula.symbols]
     lines += ["", f"Gives {formula.unit or 'a number'}{f', {formula.scope}' if formula.scope else ''}."]
-    lines += [wrapped(f"Assumes: {assumption}", "  ") for assumption in formula.assumptions]
-    lines += [wrapped(f"Otherwise: {formula.breaks}", "  ")] if formula.breaks else []
+    lines += [wrapped(f"Assumes: {plain_text(assumption)}", "  ") for assumption in formula.assumptions]
+    lines += [wrapped(f"Otherwise: {plain_text(formula.breaks)}", "  ")] if formula.breaks else []
     lines += [wrapped(f"Source: {source.text} {source.url}".rstrip(), "  ") for source in formula.sources]
     example = " ".join(f"{symbol.name}=..." for symbol in formula.symbols)
     return "\n".join([*lines, "", f"Evaluate it with: worldsize formula {formula.name} {example}"])
@@ -186,7 +186,7 @@ def formula_json(formula: Formula) -> dict[str, Any]:
     return {
         "name": formula.name, "title": formula.title, "latex": formula.latex, "unit": formula.unit, "scope": formula.scope,
         "symbols": [{"name": symbol.name, "meaning": symbol.meaning, "unit": symbol.unit} for symbol in formula.symbols],
-        "assumptions": list(formula.assumptions), "breaks": formula.breaks,
+        "assumptions": [plain_text(text) for text in formula.assumptions], "breaks": plain_text(formula.breaks),
         "sources": [{"text": source.text, "url": source.url} for source in formula.sources],
     }
 

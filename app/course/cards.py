@@ -48,14 +48,20 @@ def _fine_print(formula: Formula) -> list[str]:
         scope = escape(formula.scope)
         lines.append(_line("Scope", f"<mark>{scope}</mark>" if formula.scope == _UNLIKE else scope))
     if formula.assumptions:
-        lines.append(_line("Assumes", escape(" ".join(_sentence(text) for text in formula.assumptions))))
+        lines.append(_line("Assumes", sentences_html(" ".join(_sentence(text) for text in formula.assumptions))))
     if formula.breaks:
-        lines.append(_line("If not", escape(formula.breaks)))
+        lines.append(_line("If not", sentences_html(formula.breaks)))
     sources = [f'<a href="{escape(source.url)}">{escape(source.text)}</a>' if source.url else escape(source.text)
                for source in formula.sources]
     if sources:
         lines.append(_line("Source" if len(sources) == 1 else "Sources", "; ".join(sources)))
     return lines
+
+
+def sentences_html(marked: str) -> str:
+    """Sentences of a card, with what stands between dollar signs set as formulas, which no line breaks apart."""
+    pieces = marked.split("$")
+    return "".join(mathml(piece, False) if index % 2 else escape(piece) for index, piece in enumerate(pieces))
 
 
 def _sentence(text: str) -> str:

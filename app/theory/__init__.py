@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.theory.cards import CARDS
-from app.theory.formula import Formula, Number, Source, Symbol
+from app.theory.formula import Formula, Number, Source, Symbol, plain_text
 from app.theory.predictions import Prediction, predict
 from app.theory.volume import CAUSE_TEXT, Cause, Volume
 
 __all__ = [
-    "CAUSE_TEXT", "FORMULAS", "Cause", "Formula", "Number", "Prediction", "Source", "Symbol", "Volume", "evaluate", "predict",
+    "CAUSE_TEXT", "FORMULAS", "Cause", "Formula", "Number", "Prediction", "Source", "Symbol", "Volume", "evaluate",
+    "plain_text", "predict",
 ]
 
 FORMULAS: dict[str, Formula] = {formula.name: formula for formula in CARDS}

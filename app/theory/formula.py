@@ -35,7 +35,7 @@ class Formula:
     """One formula as a card shows it. `symbols` are the function's parameters, in order; `scope` is one of SCOPES.
 
     `title` names the result, `unit` is the result's unit, `assumptions` say when it holds and `breaks` what happens
-    when one of them does not.
+    when one of them does not. In both, symbols stand between dollar signs, as LaTeX that `plain_text` can read as well.
     """
 
     name: str
@@ -60,6 +60,11 @@ class Formula:
             if symbol.name not in given:
                 raise ValueError(f"{symbol.name} is missing ({symbol.meaning}); {takes}")
         return self.function(**given)
+
+
+def plain_text(marked: str) -> str:
+    """A sentence of a card for where LaTeX is not set: `$\\alpha + n / B$` becomes alpha + n / B."""
+    return marked.replace("$", "").replace("\\log_2 P", "log2(P)").replace("\\ge", ">=").replace("\\", "")
 
 
 def read_argument(text: str) -> Number | str:

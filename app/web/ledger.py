@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app import published
-from app.course.cards import anchor
+from app.course.cards import anchor, sentences_html
 from app.course.math import mathml
 from app.errors import NotFound
 from app.runs import verification
@@ -109,7 +109,8 @@ def _text(name: str) -> views.FormulaText:
     return views.FormulaText(
         formula.title, AXES.get(name.partition(".")[0], ""), Markup(mathml(formula.latex, False)),
         Markup(mathml(formula.latex, True)), symbols, formula.unit or "none, a plain number", formula.scope,
-        " ".join(formula.assumptions), formula.breaks, tuple((source.text, source.url) for source in formula.sources),
+        Markup(sentences_html(" ".join(formula.assumptions))), Markup(sentences_html(formula.breaks)),
+        tuple((source.text, source.url) for source in formula.sources),
     )
 
 

@@ -57,8 +57,8 @@ class FormulaText:
     symbols: tuple[SymbolRow, ...]
     unit: str
     scope: str
-    assumptions: str
-    breaks: str
+    assumptions: Markup
+    breaks: Markup
     sources: tuple[tuple[str, str], ...]  # text and address
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import subprocess
 import sys
 from fractions import Fraction
@@ -12,7 +13,7 @@ import pytest
 from app.course.math import mathml
 from app.theory import FORMULAS, evaluate
 from app.theory.cards.symbols import SYMBOLS
-from app.theory.formula import SCOPES, Formula, read_argument
+from app.theory.formula import SCOPES, Formula, plain_text, read_argument
 
 ALL = pytest.mark.parametrize("formula", FORMULAS.values(), ids=FORMULAS.keys())
 
@@ -57,7 +58,7 @@ def test_a_card_says_what_it_assumes_what_breaks_and_where_it_comes_from(formula
     assert formula.breaks
     assert formula.sources
     for sentence in (*formula.assumptions, formula.breaks):
-        assert sentence[-1] == ".", sentence
+        assert plain_text(sentence)[-1] == ".", sentence
     for source in formula.sources:
         assert source.url.startswith("https://"), source
 
@@ -67,6 +68,22 @@ def test_latex_of_a_card_converts_to_mathml(formula: Formula) -> None:
     assert "<math" in mathml(formula.latex, display=True)
     for symbol in formula.symbols:
         assert "<math" in mathml(symbol.latex, display=False)
+
+
+@ALL
+def test_symbols_in_the_sentences_of_a_card_are_set_as_formulas(formula: Formula) -> None:
+    """All but A, which is a word too: no other letter stands alone outside of dollar signs."""
+    for sentence in (*formula.assumptions, formula.breaks):
+        prose, *rest = re.split(r"\$([^$]*)\$", sentence)
+        assert all("<math" in mathml(latex, display=False) for latex in rest[::2])
+        words = " ".join((prose, *rest[1::2]))
+        assert re.findall(r"(?<![\w’.-])(?:[B-Zb-z]|P′|alpha|log2)(?![\w’-])", words) == [], sentence
+        assert not re.search(r"[$\\]", plain_text(sentence))
+
+
+def test_a_sentence_reads_as_before_where_latex_is_not_set() -> None:
+    sentence = r"$\alpha + n / B$ or $\log_2 P$, only $\min(P, H)$ of $2 (P - 1) / P$."
+    assert plain_text(sentence) == "alpha + n / B or log2(P), only min(P, H) of 2 (P - 1) / P."
 
 
 @ALL

@@ -11,12 +11,12 @@ from app.theory.cards.sources import NCCL_TESTS, RING, at, derived
 from app.theory.formula import Formula
 
 _RING = "The collective runs as a ring: each GPU sends to one neighbour and receives from the other."
-_EVEN = "The buffer is cut into P equal chunks. Where it is not, this is the mean over GPUs."
+_EVEN = "The buffer is cut into $P$ equal chunks. Where it is not, this is the mean over GPUs."
 _UNEVEN_BREAKS = (
-    "Where P does not divide s, chunks differ and so do GPUs; the total stays. gloo cuts into 2 P segments, so there "
-    "it takes 2 P to divide s. A library that pads sends more."
+    "Where $P$ does not divide $s$, chunks differ and so do GPUs; the total stays. gloo cuts into $2 P$ segments, so there "
+    "it takes $2 P$ to divide $s$. A library that pads sends more."
 )
-_PADS = "The buffer is filled up with zeros to P equal chunks, and the zeros travel too."
+_PADS = "The buffer is filled up with zeros to $P$ equal chunks, and the zeros travel too."
 _PADS_BREAKS = "A library that allows uneven chunks sends no zeros: fewer bytes, spread unevenly over the GPUs."
 _ANY_CUT = "Any cut of the buffer: what one GPU sends less, another sends more."
 
@@ -41,7 +41,7 @@ _VOLUMES = (
         r"f = \frac{2\,(P-1)}{P}",
         unit="copies of the buffer",
         scope=PER_GPU,
-        assumes=(_RING, "A reduce-scatter and an all-gather follow each other, P - 1 steps each."),
+        assumes=(_RING, "A reduce-scatter and an all-gather follow each other, $P - 1$ steps each."),
         breaks="A tree sends the whole buffer up and down again: a factor of 2 for every inner GPU, however many there are.",
         sources=(RING, NCCL_TESTS),
     ),
@@ -62,7 +62,7 @@ _VOLUMES = (
         unit="elements",
         scope=TOGETHER,
         assumes=(_RING, _ANY_CUT),
-        breaks="A buffer padded to equal chunks sends P times the padded amount of one GPU.",
+        breaks="A buffer padded to equal chunks sends $P$ times the padded amount of one GPU.",
         sources=(RING,),
     ),
     card(
@@ -81,8 +81,9 @@ _VOLUMES = (
         r"V = \frac{P-1}{P} \, s",
         unit="elements",
         scope=PER_GPU,
-        assumes=(_RING, "s is the full input of one GPU.", _EVEN),
-        breaks="gloo has no reduce-scatter and runs an all-reduce: twice as much. " + _UNEVEN_BREAKS,
+        assumes=(_RING, "$s$ is the full input of one GPU.", _EVEN),
+        breaks="gloo has no reduce-scatter and runs an all-reduce: twice as much. Where $P$ does not divide $s$, GPUs "
+        "differ; the total stays.",
         sources=(RING, NCCL_TESTS),
     ),
     card(
@@ -91,8 +92,8 @@ _VOLUMES = (
         r"V = (P-1)\, s",
         unit="elements",
         scope=TOGETHER,
-        assumes=(_RING, "s is the full input of one GPU.", _ANY_CUT),
-        breaks="gloo runs an all-reduce instead: 2 (P - 1) s.",
+        assumes=(_RING, "$s$ is the full input of one GPU.", _ANY_CUT),
+        breaks="gloo runs an all-reduce instead: $2 (P - 1) s$.",
         sources=(RING,),
     ),
     card(
@@ -111,8 +112,9 @@ _VOLUMES = (
         r"V = \frac{P-1}{P} \, s",
         unit="elements",
         scope=PER_GPU,
-        assumes=(_RING, "s is the gathered result, not one GPU’s share of it.", _EVEN),
-        breaks="With s read as one GPU’s share the answer is P times too small. " + _UNEVEN_BREAKS,
+        assumes=(_RING, "$s$ is the gathered result, not one GPU’s share of it.", _EVEN),
+        breaks="With $s$ read as one GPU’s share the answer is $P$ times too small. Where $P$ does not divide $s$, a library "
+        "that wants equal shares fills them up with zeros and sends more.",
         sources=(RING, NCCL_TESTS),
     ),
     card(
@@ -121,8 +123,8 @@ _VOLUMES = (
         r"V = (P-1)\, s",
         unit="elements",
         scope=TOGETHER,
-        assumes=("s is the gathered result.", _ANY_CUT),
-        breaks="Padded shares send (P - 1) P times the padded share.",
+        assumes=("$s$ is the gathered result.", _ANY_CUT),
+        breaks="Padded shares send $(P - 1) P$ times the padded share.",
         sources=(RING,),
     ),
     card(
@@ -131,7 +133,7 @@ _VOLUMES = (
         r"V = (P-1) \left\lceil \frac{s}{P} \right\rceil",
         unit="elements",
         scope=PER_GPU,
-        assumes=("s is the gathered result before padding.", _PADS),
+        assumes=("$s$ is the gathered result before padding.", _PADS),
         breaks=_PADS_BREAKS,
         sources=(derived(RING),),
     ),
@@ -143,7 +145,7 @@ _VOLUMES = (
         scope=PER_GPU,
         assumes=(
             "Every GPU sends each block straight to its owner.",
-            "s is the send buffer of one GPU, cut in P equal blocks.",
+            "$s$ is the send buffer of one GPU, cut in $P$ equal blocks.",
         ),
         breaks="Over a route with stops in between, a block counts once for each hop.",
         sources=(NCCL_TESTS,),
@@ -154,7 +156,7 @@ _VOLUMES = (
         r"V = (P-1)\, s",
         unit="elements",
         scope=TOGETHER,
-        assumes=("Every GPU sends each block straight to its owner.", "s is the send buffer of one GPU."),
+        assumes=("Every GPU sends each block straight to its owner.", "$s$ is the send buffer of one GPU."),
         breaks="Over a route with stops in between, a block counts once for each hop.",
         sources=(NCCL_TESTS,),
     ),
@@ -164,9 +166,9 @@ _VOLUMES = (
         r"V = (P-1)\, s",
         unit="elements",
         scope=TOGETHER,
-        assumes=("Each of P - 1 GPUs receives the buffer once.", "The route is left open: chain, tree or star."),
+        assumes=("Each of $P - 1$ GPUs receives the buffer once.", "The route is left open: chain, tree or star."),
         breaks="Who sends depends on the route. In a chain all but the last send once; in gloo’s tree GPU 0 sends "
-        "log2(P) times and half of the GPUs send nothing.",
+        "$\\log_2 P$ times and half of the GPUs send nothing.",
         sources=(NCCL_TESTS,),
     ),
     card(
@@ -186,7 +188,7 @@ _VOLUMES = (
         unit="elements",
         scope=NO_SCOPE,
         assumes=("Every GPU’s chunk must be equally long.",),
-        breaks="Padding never adds more than P - 1 elements, but that is much for a buffer of few elements.",
+        breaks="Padding never adds more than $P - 1$ elements, but that is much for a buffer of few elements.",
         sources=(derived(RING),),
     ),
 )
@@ -204,14 +206,14 @@ _BUS_BANDWIDTH = (
         "a reduce-scatter",
         "the full input",
         r"\frac{\text{busbw}}{\text{algbw}} = \frac{P-1}{P}",
-        "With the size of one output chunk instead, busbw comes out P times too small.",
+        "With the size of one output chunk instead, busbw comes out $P$ times too small.",
     ),
     _busbw(
         collectives.busbw_all_gather,
         "an all-gather",
         "the gathered result",
         r"\frac{\text{busbw}}{\text{algbw}} = \frac{P-1}{P}",
-        "With the size of one GPU’s share instead, busbw comes out P times too small.",
+        "With the size of one GPU’s share instead, busbw comes out $P$ times too small.",
     ),
     _busbw(
         collectives.busbw_all_to_all,
@@ -237,7 +239,7 @@ _BUS_BANDWIDTH = (
             "The switch adds up (NVLS, SHARP), so each GPU sends its buffer once.",
             "algbw is the full buffer divided by the time.",
         ),
-        breaks="The shipped benchmark divides by 2 (P - 1) / P all the same: a printed busbw above link speed says that the "
+        breaks="The shipped benchmark divides by $2 (P - 1) / P$ all the same: a printed busbw above link speed says that the "
         "switch did the sum.",
         sources=(at(NCCL_TESTS, "Summary, in one revision"),),
     ),

@@ -8,8 +8,8 @@ from app.theory.cards.sources import DDP, DDP_NO_SYNC, LINEAR, RING, at, derived
 
 _GRADIENT = at(DDP, "section 3.2, gradient reduction")
 _ONE_SYNC = "One all-reduce of the whole gradient a step, as a ring."
-_TOY = "The model is L square layers without bias; every parameter is trained."
-_EVEN = "The gradient is cut into P equal chunks. Where it is not, this is the mean over GPUs."
+_TOY = "The model is $L$ square layers without bias; every parameter is trained."
+_EVEN = "The gradient is cut into $P$ equal chunks. Where it is not, this is the mean over GPUs."
 
 CARDS = (
     card(
@@ -19,7 +19,7 @@ CARDS = (
         unit="parameters",
         scope=NO_SCOPE,
         assumes=(_TOY,),
-        breaks="Biases add H a layer. A Transformer layer has about 12 H^2 parameters.",
+        breaks="Biases add $H$ a layer. A Transformer layer has about $12 H^2$ parameters.",
         sources=(derived(LINEAR),),
     ),
     card(
@@ -49,7 +49,7 @@ CARDS = (
         r"V = 2\,(P-1) \left\lceil \frac{L \, H^2}{P} \right\rceil",
         unit="elements",
         scope=PER_GPU,
-        assumes=(_ONE_SYNC, _TOY, "The gradient is filled up with zeros to P equal chunks."),
+        assumes=(_ONE_SYNC, _TOY, "The gradient is filled up with zeros to $P$ equal chunks."),
         breaks="gloo and DDP do not pad: there the GPUs send different amounts instead.",
         sources=(derived(RING),),
     ),
@@ -69,7 +69,7 @@ CARDS = (
         r"V = \frac{2\,(P-1)}{P} \, 2 \, L \, H^2",
         unit="elements",
         scope=PER_GPU,
-        assumes=(_ONE_SYNC, "Each of the L layers is a pair of H × H weights.", _EVEN),
+        assumes=(_ONE_SYNC, "Each of the $L$ layers is a pair of $H × H$ weights.", _EVEN),
         breaks="With one matrix a layer it is half of that.",
         sources=(RING, _GRADIENT),
     ),
@@ -80,7 +80,7 @@ CARDS = (
         unit="elements",
         scope=PER_GPU,
         assumes=("Gradients add up locally (no_sync), and the last micro-step all-reduces.", _EVEN),
-        breaks="Forget no_sync and every micro-step all-reduces: the same gradient for A times the traffic.",
+        breaks="Forget no_sync and every micro-step all-reduces: the same gradient for $A$ times the traffic.",
         sources=(DDP_NO_SYNC, at(DDP, "section 3.2.4, gradient accumulation")),
     ),
     card(
@@ -89,8 +89,8 @@ CARDS = (
         r"V = A \, \frac{2\,(P-1)}{P} \, \Psi",
         unit="elements",
         scope=PER_GPU,
-        assumes=("Each of A micro-steps all-reduces its gradient.", _EVEN),
-        breaks="Under no_sync A drops out.",
+        assumes=("Each of $A$ micro-steps all-reduces its gradient.", _EVEN),
+        breaks="Under no_sync $A$ drops out.",
         sources=(DDP_NO_SYNC, at(DDP, "section 3.2.4, gradient accumulation")),
     ),
 )

@@ -6,8 +6,8 @@ from app.theory import latency
 from app.theory.cards.card import NO_SCOPE, PER_GPU, TIME, card
 from app.theory.cards.sources import ALPHA_BETA, NCCL_TESTS, NCCL_TUNING, NVLINK, RING, derived
 
-_MODEL = "A message of n bytes takes alpha + n / B, whatever else is on the way."
-_MODEL_BREAKS = "Links that are shared, or messages too short to fill one, make B smaller than the data sheet says."
+_MODEL = "A message of $n$ bytes takes $\\alpha + n / B$, whatever else is on the way."
+_MODEL_BREAKS = "Links that are shared, or messages too short to fill one, make $B$ smaller than the data sheet says."
 _TUNER = "A message so small that bandwidth does not matter; the tuner’s extra term latencyInter is left out."
 
 CARDS = (
@@ -30,9 +30,9 @@ CARDS = (
         assumes=(
             _MODEL,
             "Two binary trees carry half of the buffer each, in pieces that overlap.",
-            "P is a power of two; between them the curve is smooth.",
+            "$P$ is a power of two; between them the curve is smooth.",
         ),
-        breaks="A single tree without overlap waits at every level for the whole buffer: log2(P) times the second term.",
+        breaks="A single tree without overlap waits at every level for the whole buffer: $\\log_2 P$ times the second term.",
         sources=(derived(NCCL_TUNING), ALPHA_BETA),
     ),
     card(
@@ -51,8 +51,8 @@ CARDS = (
         r"\text{algbw} = \frac{n}{t_{\text{call}}}",
         unit="bytes per second",
         scope=NO_SCOPE,
-        assumes=("n is the full buffer, the time that of one call.",),
-        breaks="It falls as P grows although no link got slower, because each GPU sends 2 (P - 1) / P times n.",
+        assumes=("$n$ is the full buffer, the time that of one call.",),
+        breaks="It falls as $P$ grows although no link got slower, because each GPU sends $2 (P - 1) / P$ times $n$.",
         sources=(NCCL_TESTS,),
     ),
     card(
@@ -61,7 +61,7 @@ CARDS = (
         r"\text{busbw} = \frac{2\,(P-1)}{P} \cdot \frac{n}{t_{\text{call}}}",
         unit="bytes per second",
         scope=PER_GPU,
-        assumes=("The all-reduce is a ring, so each GPU sends 2 (P - 1) / P times the buffer.",),
+        assumes=("The all-reduce is a ring, so each GPU sends $2 (P - 1) / P$ times the buffer.",),
         breaks="Nothing was measured on a wire: where a tree or the switch does the sum, no link carries it.",
         sources=(NCCL_TESTS,),
     ),
@@ -121,7 +121,7 @@ CARDS = (
         r"t = t_0 + \left( 2\,(P-1) - 2N \right) \max (t_{\text{hw}}, t_{\text{cpu}}) + 2 N \, t_{\text{net}}",
         unit="microseconds",
         scope=TIME,
-        assumes=(_TUNER, "At least two nodes; 2 N of the 2 (P - 1) steps cross between nodes."),
+        assumes=(_TUNER, "At least two nodes; $2 N$ of the $2 (P - 1)$ steps cross between nodes."),
         breaks="The constants belong to one NCCL version, one protocol and one kind of link; take them from the file you run.",
         sources=(NCCL_TUNING,),
     ),

@@ -6,7 +6,7 @@ from app.theory import pipeline_parallel
 from app.theory.cards.card import NO_SCOPE, PER_GPU, TOGETHER, card
 from app.theory.cards.sources import GPIPE, MEGATRON_SCALING, at, derived
 
-_HANDOVER = "Each boundary carries T × H activations forward and as many gradients back, for every micro-batch."
+_HANDOVER = "Each boundary carries $T × H$ activations forward and as many gradients back, for every micro-batch."
 _VOLUME = at(MEGATRON_SCALING, "section 3.2")
 _PARTITION = at(GPIPE, "section 2.1")
 
@@ -18,7 +18,7 @@ CARDS = (
         unit="stages",
         scope=NO_SCOPE,
         assumes=("A stage has at least one whole layer.",),
-        breaks="Where S does not divide L some stages have a layer more, and the others wait for them.",
+        breaks="Where $S$ does not divide $L$ some stages have a layer more, and the others wait for them.",
         sources=(_PARTITION,),
     ),
     card(
@@ -37,7 +37,7 @@ CARDS = (
         r"V_{\text{hop}} = m \, T \, H",
         unit="elements",
         scope=PER_GPU,
-        assumes=("One tensor of T × H for each micro-batch.",),
+        assumes=("One tensor of $T × H$ for each micro-batch.",),
         breaks="A cut inside a layer, or a skip connection across it, hands over more than one tensor.",
         sources=(_VOLUME,),
     ),
@@ -47,7 +47,7 @@ CARDS = (
         r"V_{\text{pipe}} = 2 \, m \, T \, H \, (L - 1)",
         unit="elements",
         scope=TOGETHER,
-        assumes=(_HANDOVER, "One layer on each GPU: P is at least L."),
+        assumes=(_HANDOVER, "One layer on each GPU: $P$ is at least $L$."),
         breaks="With fewer GPUs than layers most boundaries lie inside a GPU and cost nothing: count stages, not layers.",
         sources=(derived(_VOLUME),),
     ),
@@ -58,7 +58,7 @@ CARDS = (
         unit="elements",
         scope=TOGETHER,
         assumes=(_HANDOVER, "Each stage is a run of neighbouring layers on one GPU."),
-        breaks="Several chunks of layers on each GPU (interleaving) have more boundaries: P v - 1 instead of S - 1.",
+        breaks="Several chunks of layers on each GPU (interleaving) have more boundaries: $P v - 1$ instead of $S - 1$.",
         sources=(derived(_VOLUME),),
     ),
     card(
@@ -77,8 +77,8 @@ CARDS = (
         r"V = 2 \, m \, T \, H \, (P v - 1)",
         unit="elements",
         scope=TOGETHER,
-        assumes=(_HANDOVER, "v chunks of layers on each GPU, dealt out in turn; L is at least P v.", "P is 2 or more."),
-        breaks="v = 1 is the plain pipeline. The bubble shrinks by v, the hand-overs grow by about v.",
+        assumes=(_HANDOVER, "$v$ chunks of layers on each GPU, dealt out in turn; $L$ is at least $P v$.", "$P$ is 2 or more."),
+        breaks="$v = 1$ is the plain pipeline. The bubble shrinks by $v$, the hand-overs grow by about $v$.",
         sources=(at(MEGATRON_SCALING, "section 2.2.2"),),
     ),
 )

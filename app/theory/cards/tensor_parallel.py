@@ -6,18 +6,18 @@ from app.theory import tensor_parallel
 from app.theory.cards.card import NO_SCOPE, PER_GPU, TOGETHER, card
 from app.theory.cards.sources import MEGATRON, MEGATRON_SCALING, RING, SEQUENCE_PARALLEL, ZERO, at, derived
 
-_TWICE = "Every layer combines its T × H activations twice: once forward, once backward."
+_TWICE = "Every layer combines its $T × H$ activations twice: once forward, once backward."
 _RING = "Each combination is a ring all-reduce."
-_SPLITS = "P divides H, so that every GPU has rows or columns of its own and equally many."
+_SPLITS = "$P$ divides $H$, so that every GPU has rows or columns of its own and equally many."
 _RAW = "The model’s input is data: nothing below the first layer wants a gradient."
 _IDLE = (
-    "With more GPUs than rows (P > H) the rest idle: only min(P, H) GPUs send. Unless 2 P divides T H, gloo’s chunks "
+    "With more GPUs than rows ($P > H$) the rest idle: only $\\min(P, H)$ GPUs send. Unless $2 P$ divides $T H$, gloo’s chunks "
     "are uneven; the total stays."
 )
 _PAIRING = at(MEGATRON, "section 3")
 _OPERATORS = at(MEGATRON, "section 3 and figure 4")
-_GROUP = "t divides H and the number of attention heads."
-_LAYER = "One layer, one micro-batch, forward and backward; T is what papers write as b s."
+_GROUP = "$t$ divides $H$ and the number of attention heads."
+_LAYER = "One layer, one micro-batch, forward and backward; $T$ is what papers write as $b s$."
 
 _TOY = (
     card(
@@ -26,8 +26,8 @@ _TOY = (
         r"P' = \min (P, H)",
         unit="GPUs",
         scope=NO_SCOPE,
-        assumes=("A weight is cut by whole columns or rows, and there are H of them.",),
-        breaks="If P′ does not divide H some GPUs get more than others; Megatron refuses such a split.",
+        assumes=("A weight is cut by whole columns or rows, and there are $H$ of them.",),
+        breaks="If $P′$ does not divide $H$ some GPUs get more than others; Megatron refuses such a split.",
         sources=(derived(_PAIRING),),
     ),
     card(
@@ -37,7 +37,7 @@ _TOY = (
         unit="columns",
         scope="held by each GPU",
         assumes=("Whole columns, equally many on each GPU.", "Attention heads are cut the same way."),
-        breaks="Where t does not divide H there is no such cut, and Megatron refuses to start.",
+        breaks="Where $t$ does not divide $H$ there is no such cut, and Megatron refuses to start.",
         sources=(derived(_PAIRING),),
     ),
     card(
@@ -76,9 +76,9 @@ _TOY = (
         r"V = 2 L \cdot \frac{2\,(P'-1)}{P'} \, T \, H, \quad P' = \min (P, H)",
         unit="elements",
         scope="sent by each GPU",
-        assumes=(_TWICE, _RING, "P′ divides H.", "GPUs beyond P′ hold nothing and send nothing."),
-        breaks="gloo cuts the activations into 2 P′ segments. Unless 2 P′ divides T H, its GPUs differ and this is their mean: "
-        "the defaults send 24, 16, 24 and 32.",
+        assumes=(_TWICE, _RING, "$P′$ divides $H$.", "GPUs beyond $P′$ hold nothing and send nothing."),
+        breaks="gloo cuts the activations into $2 P′$ segments. Unless $2 P′$ divides $T H$, its GPUs differ and this is their "
+        "mean: the defaults send 24, 16, 24 and 32.",
         sources=(derived(_OPERATORS), RING),
     ),
     card(
@@ -87,7 +87,7 @@ _TOY = (
         r"V = 2 L \cdot 2\,(P'-1)\, T \, H, \quad P' = \min (P, H)",
         unit="elements",
         scope=TOGETHER,
-        assumes=(_TWICE, _RING, "GPUs beyond P′ hold nothing and send nothing."),
+        assumes=(_TWICE, _RING, "GPUs beyond $P′$ hold nothing and send nothing."),
         breaks="Results that the idle GPUs also need would have to be sent to them on top.",
         sources=(derived(_OPERATORS), RING),
     ),
@@ -97,7 +97,7 @@ _TOY = (
         r"V = 2 L \cdot 2\,(P-1) \left\lceil \frac{T \, H}{P} \right\rceil",
         unit="elements",
         scope=PER_GPU,
-        assumes=(_TWICE, _RING, "Activations are filled up with zeros to P equal chunks."),
+        assumes=(_TWICE, _RING, "Activations are filled up with zeros to $P$ equal chunks."),
         breaks="gloo does not pad: its GPUs send different amounts, and less together.",
         sources=(derived(RING),),
     ),
@@ -108,7 +108,7 @@ _TOY = (
         unit="elements",
         scope=PER_GPU,
         assumes=(_TWICE, _RING, _SPLITS, _RAW),
-        breaks="With a trained embedding below, the first layer combines its input gradient as well: 2 L.",
+        breaks="With a trained embedding below, the first layer combines its input gradient as well: $2 L$.",
         sources=(derived(_OPERATORS),),
     ),
     card(
@@ -138,7 +138,7 @@ _TOY = (
         unit="elements",
         scope=PER_GPU,
         assumes=(
-            "Layers come in pairs, a column split and then a row split; L is even.",
+            "Layers come in pairs, a column split and then a row split; $L$ is even.",
             "What happens between the two works on each element alone.",
             _RING,
             _SPLITS,
@@ -153,8 +153,8 @@ _TOY = (
         r"V = (L - 1) \cdot \frac{2\,(P-1)}{P} \, T \, H",
         unit="elements",
         scope=PER_GPU,
-        assumes=("Layers come in pairs; L is even.", _RING, _SPLITS, _RAW),
-        breaks="With a trained embedding below, the first pair combines its input gradient as well: L.",
+        assumes=("Layers come in pairs; $L$ is even.", _RING, _SPLITS, _RAW),
+        breaks="With a trained embedding below, the first pair combines its input gradient as well: $L$.",
         sources=(derived(_OPERATORS),),
     ),
     card(
@@ -164,9 +164,9 @@ _TOY = (
         unit="elements",
         scope=PER_GPU,
         assumes=(
-            "Layers come in pairs; L is even.",
+            "Layers come in pairs; $L$ is even.",
             "An all-gather before each pair and a reduce-scatter after it, as rings, forward and backward.",
-            "P divides T: outside of a pair each GPU has T/P tokens.",
+            "$P$ divides $T$: outside of a pair each GPU has $T/P$ tokens.",
             "The gathered input is kept until backward.",
         ),
         breaks="Gather the input again in backward, as Megatron does to save memory, and you send 5 of these, not 4.",
@@ -190,9 +190,9 @@ _TOY = (
         scope=NO_SCOPE,
         assumes=(
             "Tensor parallel combines every layer twice; data parallel syncs once a step.",
-            "Both run on the same P GPUs, P at most H.",
+            "Both run on the same $P$ GPUs, $P$ at most $H$.",
         ),
-        breaks="Below it tensor parallel sends less, above it more. In Megatron pairs it is H, because they send half.",
+        breaks="Below it tensor parallel sends less, above it more. In Megatron pairs it is $H$, because they send half.",
         sources=(derived(RING),),
     ),
     card(
@@ -201,8 +201,8 @@ _TOY = (
         r"T^{*} = H",
         unit="tokens",
         scope=NO_SCOPE,
-        assumes=("L is even; data parallel syncs once a step.", "Both run on the same P GPUs, P at most H."),
-        breaks="Combine every layer instead of every pair and it is H / 2.",
+        assumes=("$L$ is even; data parallel syncs once a step.", "Both run on the same $P$ GPUs, $P$ at most $H$."),
+        breaks="Combine every layer instead of every pair and it is $H / 2$.",
         sources=(derived(RING),),
     ),
     card(
@@ -211,8 +211,8 @@ _TOY = (
         r"\frac{V_{\text{data}}}{V_{\text{tensor}}} = \frac{H}{2\,T}",
         unit="",
         scope=NO_SCOPE,
-        assumes=(_TWICE, "Both run on the same P GPUs, 2 or more, and at most H."),
-        breaks="T is what one replica sees. Data parallel works on P times as many tokens in the same step.",
+        assumes=(_TWICE, "Both run on the same $P$ GPUs, 2 or more, and at most $H$."),
+        breaks="$T$ is what one replica sees. Data parallel works on $P$ times as many tokens in the same step.",
         sources=(derived(RING),),
     ),
 )
@@ -244,8 +244,8 @@ _TRANSFORMER = (
         r"k = 4 L - 1",
         unit="all-reduces",
         scope=NO_SCOPE,
-        assumes=("L Transformer layers, no recomputation.", _RAW),
-        breaks="With a trained embedding below it is 4 L.",
+        assumes=("$L$ Transformer layers, no recomputation.", _RAW),
+        breaks="With a trained embedding below it is $4 L$.",
         sources=(derived(at(MEGATRON, "figure 4")),),
     ),
     card(
@@ -254,7 +254,7 @@ _TRANSFORMER = (
         r"V = 8 \, T \, H \, \frac{t-1}{t}",
         unit="elements",
         scope=PER_GPU,
-        assumes=(_LAYER, "Four ring all-reduces of T × H.", _GROUP),
+        assumes=(_LAYER, "Four ring all-reduces of $T × H$.", _GROUP),
         breaks="With full recomputation six: 12 instead of 8.",
         sources=(at(MEGATRON_SCALING, "section 3.2"),),
     ),
@@ -264,7 +264,7 @@ _TRANSFORMER = (
         r"V = 12 \, T \, H \, \frac{t-1}{t}",
         unit="elements",
         scope=PER_GPU,
-        assumes=(_LAYER, "Six ring all-reduces of T × H.", _GROUP),
+        assumes=(_LAYER, "Six ring all-reduces of $T × H$.", _GROUP),
         breaks="Without recomputation four: 8 instead of 12.",
         sources=(at(ZERO, "section 8, with the exact ring factor"),),
     ),
@@ -275,7 +275,7 @@ _TRANSFORMER = (
         unit="elements",
         scope=PER_GPU,
         assumes=(_LAYER, "Six all-reduces; the ring factor is rounded up to 2."),
-        breaks="On 8 GPUs it is a seventh too high. The paper leaves the batch size out of T.",
+        breaks="On 8 GPUs it is a seventh too high. The paper leaves the batch size out of $T$.",
         sources=(at(ZERO, "section 8"),),
     ),
     card(
@@ -285,8 +285,8 @@ _TRANSFORMER = (
         unit="share of tensor-parallel traffic",
         scope=NO_SCOPE,
         assumes=(
-            "One all-gather of T × H a layer, before the recomputation.",
-            "Full recomputation: 12 T H of traffic without it.",
+            "One all-gather of $T × H$ a layer, before the recomputation.",
+            "Full recomputation: $12 T H$ of traffic without it.",
         ),
         breaks="Without recomputation there is nothing to gather. The paper says below 10 %.",
         sources=(at(ZERO, "section 8"),),

@@ -6,9 +6,9 @@ from app.theory import zero
 from app.theory.cards.card import HELD, NO_SCOPE, PER_GPU, card
 from app.theory.cards.sources import FSDP, FULLY_SHARD, RING, ZERO, at, derived
 
-_RING = "Gathers and reductions run as rings; P divides every buffer, else this is the mean over GPUs."
+_RING = "Gathers and reductions run as rings; $P$ divides every buffer, else this is the mean over GPUs."
 _ONE_MICRO_STEP = "One micro-step an optimizer step."
-_GLOO = "gloo runs an all-reduce in place of the reduce-scatter: one more (P - 1) / P of the model."
+_GLOO = "gloo runs an all-reduce in place of the reduce-scatter: one more $(P - 1) / P$ of the model."
 _STAGE_12 = at(ZERO, "section 7.2.1")
 _STAGE_3 = at(ZERO, "section 7.2.2")
 
@@ -31,7 +31,7 @@ _VOLUMES = (
         unit="elements",
         scope=PER_GPU,
         assumes=(_ONE_MICRO_STEP, _RING),
-        breaks="With accumulation every micro-step reduces its gradient: A + 1 instead of 2. " + _GLOO,
+        breaks="With accumulation every micro-step reduces its gradient: $A + 1$ instead of 2. " + _GLOO,
         sources=(_STAGE_12,),
     ),
     card(
@@ -69,7 +69,7 @@ _VOLUMES = (
         r"V = A \, \frac{3\,(P-1)}{P} \, \Psi",
         unit="elements",
         scope=PER_GPU,
-        assumes=("Each of A micro-steps gathers twice and reduces once.", _RING),
+        assumes=("Each of $A$ micro-steps gathers twice and reduces once.", _RING),
         breaks="Accumulate the whole gradient without communication, and only the gathers repeat, for more memory.",
         sources=(at(FSDP, "section 3.3.4"),),
     ),
@@ -130,10 +130,10 @@ _VOLUMES = (
         unit="elements",
         scope="sent by each GPU",
         assumes=(
-            "F GPUs of one host share a copy; R hosts.",
+            "$F$ GPUs of one host share a copy; $R$ hosts.",
             "Each GPU all-reduces its gradient shard with the other hosts, as a ring.",
         ),
-        breaks="The paper prints 2 M (W - 1) / (G W), up to twice as much for few hosts; the two agree as hosts grow many.",
+        breaks="The paper prints $2 M (W - 1) / (G W)$, up to twice as much for few hosts; the two agree as hosts grow many.",
         sources=(derived(at(FSDP, "section 3.2.2")),),
     ),
 )
@@ -145,7 +145,7 @@ _MEMORY = (
         r"\left\lceil \frac{e}{P} \right\rceil",
         unit="elements",
         scope=HELD,
-        assumes=("One flat buffer, cut in P equal shards.",),
+        assumes=("One flat buffer, cut in $P$ equal shards.",),
         breaks="FSDP2 cuts each parameter by rows instead, and pads each.",
         sources=(at(FSDP, "section 3.2.1"),),
     ),
@@ -155,8 +155,8 @@ _MEMORY = (
         r"P \left\lceil \frac{e}{P} \right\rceil - e",
         unit="elements",
         scope=NO_SCOPE,
-        assumes=("One flat buffer, cut in P equal shards.",),
-        breaks="Never more than P - 1 for a buffer; many small buffers pad many times.",
+        assumes=("One flat buffer, cut in $P$ equal shards.",),
+        breaks="Never more than $P - 1$ for a buffer; many small buffers pad many times.",
         sources=(at(FSDP, "section 3.2.1 and figure 3"),),
     ),
     card(
@@ -165,7 +165,7 @@ _MEMORY = (
         r"\left\lceil \frac{H}{P} \right\rceil P \, H",
         unit="elements",
         scope=NO_SCOPE,
-        assumes=("A weight of H × H, cut by rows over P GPUs.",),
+        assumes=("A weight of $H × H$, cut by rows over $P$ GPUs.",),
         breaks="4 rows on 8 GPUs travel as 8 rows: twice the weight.",
         sources=(derived(FULLY_SHARD),),
     ),
@@ -185,8 +185,8 @@ _MEMORY = (
         r"M = \Psi \left( \frac{w}{P^{[z \ge 3]}} + \frac{g}{P^{[z \ge 2]}} + \frac{o}{P^{[z \ge 1]}} \right)",
         unit="bytes",
         scope=HELD,
-        assumes=("P divides the parameters.", "[z >= 3] is 1 where the stage cuts that part, else 0."),
-        breaks="Activations, communication buffers and the allocator’s cache come on top, and none of them shrinks with P.",
+        assumes=("$P$ divides the parameters.", "$[z \\ge 3]$ is 1 where the stage cuts that part, else 0."),
+        breaks="Activations, communication buffers and the allocator’s cache come on top, and none of them shrinks with $P$.",
         sources=(at(ZERO, "section 5 and figure 1"),),
     ),
 )
