@@ -15,7 +15,7 @@ from typing import Any
 from app.theory.predictions import Prediction, predict
 from app.theory.units import BYTES_PER_ELEMENT
 from app.theory.volume import CAUSE_TEXT, Volume
-from kernels.spec import HEADER_BYTES, Environment, Experiment, ExperimentReport, RunReport, to_json
+from kernels.spec import AGREEING_READINGS, HEADER_BYTES, Environment, Experiment, ExperimentReport, RunReport, to_json
 
 DEFAULT_BACKEND = "gloo"
 
@@ -96,16 +96,13 @@ def _predict(world_size: int, experiment: Experiment, backend: str) -> Predictio
 def judge(prediction: Prediction, report: ExperimentReport) -> Verdict:
     """Integers against integers. Readings that did not agree or did not settle prove nothing either way."""
     measured = report.payload_bytes_by_rank
-    if measured is None or not report.settled or not MINIMUM_AGREEING <= report.repetitions == report.agreeing:
+    if measured is None or not report.settled or not AGREEING_READINGS <= report.repetitions == report.agreeing:
         return Verdict.INCONCLUSIVE
     size = BYTES_PER_ELEMENT[report.dtype]
     total_holds = sum(measured) == prediction.exact.total * size
     by_rank = prediction.exact.by_rank
     ranks_hold = by_rank is None or [Fraction(value) for value in measured] == [value * size for value in by_rank]
     return Verdict.EQUAL if total_holds and ranks_hold else Verdict.DIFFERS
-
-
-MINIMUM_AGREEING = 3
 
 
 def explain(result: Result) -> str:
@@ -127,7 +124,7 @@ def _verdict_sentence(result: Result) -> str:
         why = ("bytes went on moving between steps, so no window could be closed" if not report.settled else
                f"only {report.agreeing} of {report.repetitions} readings agreed, and all must"
                if report.agreeing < report.repetitions else
-               f"only {report.repetitions} readings were taken, and {MINIMUM_AGREEING} must agree")
+               f"only {report.repetitions} readings were taken, and {AGREEING_READINGS} must agree")
         return f"No verdict: {why}."
     payload = f"Measured {sum(measured):,} bytes, predicted {_byte_total(result):,}{_where_ranks_differ(result)}."
     return " ".join(filter(None, (payload, _beyond_headers_sentence(result))))

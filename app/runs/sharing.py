@@ -17,7 +17,6 @@ from kernels.spec import (
     Experiment,
     Fault,
     OptionValue,
-    Range,
     RunSpec,
     experiment_faults,
     installation_faults,
@@ -27,10 +26,6 @@ from kernels.spec import (
 
 # One launch carries a handful of experiments; whoever wants a grid runs `worldsize verify`.
 MOST_EXPERIMENTS = 12
-REPETITIONS = Range("repetitions", "readings of each experiment", 3, 3, 9)
-TIMING_REPETITIONS = replace(REPETITIONS, default=1, minimum=1)  # nothing has to agree: each step times many calls
-WARMUP_STEPS = Range("warmup_steps", "steps before the first reading", 3, 1, 9)
-PURPOSES = ("counting", "timing")
 
 
 def spec_key(spec: RunSpec) -> str:
@@ -83,12 +78,6 @@ def request_faults(spec: RunSpec, max_world_size: int) -> list[Fault]:
     faults = run_faults(spec, max_world_size)
     if len(spec.experiments) > MOST_EXPERIMENTS:
         faults.append(Fault("experiments", len(spec.experiments), f"at most {MOST_EXPERIMENTS} in one run"))
-    for limit in (TIMING_REPETITIONS if spec.purpose == "timing" else REPETITIONS, WARMUP_STEPS):
-        value = getattr(spec, limit.name)
-        if type(value) is not int or not limit.minimum <= value <= limit.maximum:
-            faults.append(Fault(limit.name, value, f"must be a whole number from {limit.minimum} to {limit.maximum}"))
-    if spec.purpose not in PURPOSES:
-        faults.append(Fault("purpose", spec.purpose, f"must be one of {', '.join(PURPOSES)}"))
     return faults
 
 

@@ -18,6 +18,7 @@ from kernels.spec.arguments import (
     whole_number,
 )
 from kernels.spec.experiment import (
+    AGREEING_READINGS,
     BYTES_PER_ELEMENT,
     COLLECTIVES,
     COUNTED_ELEMENTS_PER_RANK,
@@ -64,6 +65,7 @@ from kernels.spec.report import (
 )
 
 __all__ = [
+    "AGREEING_READINGS",
     "BYTES_PER_ELEMENT",
     "COLLECTIVES",
     "COUNTED_ELEMENTS_PER_RANK",

@@ -51,6 +51,13 @@ CALLS = Range("calls", "how often a step calls the collective; its time is then 
 ACCUMULATION = Range("accumulation", "micro-steps whose gradients add up to one optimizer step", 1, 1, 16)
 SYNC_WHEN = Choice("sync_when", "reduce gradients once an optimizer step, or in every micro-step", ("once", "every_micro_step"))
 COMM_DTYPE = Choice("comm_dtype", "type of the gradients on the wire", ("fp32", "bf16"))
+PURPOSES = ("counting", "timing")
+# A verdict wants so many readings that agree; fewer could only end without one. Where a run only times, nothing has to agree.
+AGREEING_READINGS = 3
+REPETITIONS = Range("repetitions", "readings of each experiment", AGREEING_READINGS, AGREEING_READINGS, 9)
+TIMING_REPETITIONS = Range("repetitions", REPETITIONS.meaning, 1, 1, REPETITIONS.maximum)
+WARMUP_STEPS = Range("warmup_steps", "steps before the first reading", 3, 1, 9)
+LONGEST_RUN_SECONDS = 86_400.0
 BUCKET_MEANING = "a bucket is closed once it holds so many bytes of fp32 gradients"
 
 
@@ -82,10 +89,10 @@ class RunSpec:
 
     P: int
     experiments: tuple[Experiment, ...]
-    repetitions: int = 3
-    warmup_steps: int = 3
+    repetitions: int = REPETITIONS.default
+    warmup_steps: int = WARMUP_STEPS.default
     time_limit_seconds: float = 60.0
-    purpose: str = "counting"
+    purpose: str = PURPOSES[0]
     seed: int = 0
 
 

@@ -10,8 +10,13 @@ from kernels.spec.experiment import (
     LARGEST_PREDICTED,
     LARGEST_PREDICTED_OPTION,
     LARGEST_PREDICTED_WORLD,
+    LONGEST_RUN_SECONDS,
     MAX_WORLD_SIZE,
+    PURPOSES,
+    REPETITIONS,
     STRATEGY_SPECS,
+    TIMING_REPETITIONS,
+    WARMUP_STEPS,
     Experiment,
     Fault,
     H,
@@ -68,6 +73,18 @@ def run_faults(spec: RunSpec, max_world_size: int = MAX_WORLD_SIZE) -> list[Faul
     for experiment in spec.experiments:
         found = experiment_faults(spec.P, experiment)
         faults += found or installation_faults(experiment) + _counting_faults(spec, experiment)
+    return faults + _launch_faults(spec)
+
+
+def _launch_faults(spec: RunSpec) -> list[Fault]:
+    """What is wrong with the launch itself, whatever is measured in it."""
+    faults = _range_faults(TIMING_REPETITIONS if spec.purpose == "timing" else REPETITIONS, spec.repetitions)
+    faults += _range_faults(WARMUP_STEPS, spec.warmup_steps)
+    if spec.purpose not in PURPOSES:
+        faults.append(Fault("purpose", _shown(spec.purpose), f"must be one of {', '.join(PURPOSES)}"))
+    limit = spec.time_limit_seconds
+    if isinstance(limit, bool) or not isinstance(limit, int | float) or not 0 < limit <= LONGEST_RUN_SECONDS:
+        faults.append(Fault("time_limit_seconds", _shown(limit), f"must be above 0, at most {LONGEST_RUN_SECONDS:.0f}"))
     return faults
 
 
@@ -98,8 +115,11 @@ def _counting_faults(spec: RunSpec, experiment: Experiment) -> list[Fault]:
 def _range_faults(limit: Range, value: object) -> list[Fault]:
     if isinstance(value, int) and not isinstance(value, bool) and limit.minimum <= value <= limit.maximum:
         return []
-    shown = value if isinstance(value, (str, int, bool)) else repr(value)
-    return [Fault(limit.name, shown, f"must be a whole number from {limit.minimum} to {limit.maximum}")]
+    return [Fault(limit.name, _shown(value), f"must be a whole number from {limit.minimum} to {limit.maximum}")]
+
+
+def _shown(value: object) -> OptionValue:
+    return value if isinstance(value, str | int) else repr(value)
 
 
 def predicted_option_faults(strategy: StrategySpec, options: Mapping[str, OptionValue]) -> list[Fault]:

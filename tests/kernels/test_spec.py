@@ -6,6 +6,7 @@ import argparse
 import importlib.util
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -96,6 +97,20 @@ def test_a_buffer_too_long_to_count_is_refused_unless_it_is_only_timed() -> None
     assert faults(longest, "counting") == faults(longest + 1, "timing") == []
     [message] = faults(longest + 1, "counting")
     assert message.startswith("elements = 524289: bytes can be counted exactly up to 524288 elements on 2 ranks")
+
+
+@pytest.mark.parametrize(("field", "wrong"), [
+    ("repetitions", (2, 10, True, "3")), ("warmup_steps", (0, 10, 2.5)), ("purpose", ("mining", "")),
+    ("time_limit_seconds", (0, -1.0, float("nan"), float("inf"), 86_401, "60", True)),
+])
+def test_a_launch_that_could_not_bring_a_verdict_is_refused(field: str, wrong: tuple[object, ...]) -> None:
+    for value in wrong:
+        spec = replace(RunSpec(2, (Experiment("single"),)), **{field: value})
+        assert [fault.field for fault in run_faults(spec)] == [field], value
+
+
+def test_a_run_that_only_times_may_do_with_one_repetition() -> None:
+    assert run_faults(RunSpec(2, (Experiment("single"),), repetitions=1, purpose="timing")) == []
 
 
 def test_a_strategy_whose_library_is_missing_says_which_extra_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
