@@ -188,7 +188,7 @@ def load_entry(extra_strategies: str | None) -> Entry:
     if module is not None:
         strategies.STRATEGIES.update(module.STRATEGIES)
         STRATEGY_SPECS.update({spec.name: spec for spec in module.SPECS})
-    return train.run_rank
+    return train.run_experiments
 
 
 def import_late(spec: RunSpec) -> None:

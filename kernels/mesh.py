@@ -9,7 +9,7 @@ import torch
 
 @dataclass(frozen=True)
 class Mesh:
-    """One axis so far: every rank of the world, in order. Several axes get their groups here."""
+    """One axis: every rank of the world, in order. A strategy that wants fewer asks its context for their group."""
 
     rank: int
     world_size: int

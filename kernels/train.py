@@ -98,7 +98,7 @@ class World:
 
 
 @dataclass(frozen=True)
-class Run:
+class Variant:
     """One experiment in one dtype: the one it computes in, and the one it sends in (the same, unless it compresses)."""
 
     experiment: Experiment
@@ -106,24 +106,24 @@ class Run:
     sends_in: str
 
 
-def runs_of(experiment: Experiment, purpose: str) -> tuple[Run, ...]:
-    """To count bytes, two runs that send as many messages of as many elements, the second in wider ones.
+def variants_of(experiment: Experiment, purpose: str) -> tuple[Variant, ...]:
+    """To count bytes, two variants that send as many messages of as many elements, the second in wider ones.
 
     What differs between them on the wire is payload, for the headers of equal numbers of messages cancel. So would anything
     else that is as long in both, such as integers; no strategy sends any in a measured step, and ExperimentReport tells where
     one did (pairs_beyond_headers). To take the time, the first is enough.
     """
     if purpose == "timing":
-        return runs_of(experiment, "counting")[:1]
+        return variants_of(experiment, "counting")[:1]
     if experiment.options.get("comm_dtype") == "bf16":
         uncompressed = replace(experiment, options={**experiment.options, "comm_dtype": "fp32"})
-        return Run(experiment, "fp32", "bf16"), Run(uncompressed, "fp32", "fp32")
-    return Run(experiment, "fp32", "fp32"), Run(experiment, "fp64", "fp64")
+        return Variant(experiment, "fp32", "bf16"), Variant(uncompressed, "fp32", "fp32")
+    return Variant(experiment, "fp32", "fp32"), Variant(experiment, "fp64", "fp64")
 
 
 @dataclass(frozen=True)
 class Pass:
-    """One run as this rank saw it. The matrix is the same on every rank."""
+    """One variant as this rank saw it. The matrix is the same on every rank."""
 
     windows: wire.Windows | None
     calls: Calls | None
@@ -135,7 +135,7 @@ class Pass:
     values: dict[str, float]
 
 
-def run_rank(spec: RunSpec, events: Events) -> RunReport | None:
+def run_experiments(spec: RunSpec, events: Events) -> RunReport | None:
     """Measure every experiment of the spec. Rank 0 returns the report, the others None.
 
     Reads RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT as torch's elastic agent sets them.
@@ -186,8 +186,8 @@ def _join(spec: RunSpec, events: Events) -> World:
 
 
 def _measure(world: World, spec: RunSpec, index: int) -> ExperimentReport | None:
-    runs = runs_of(spec.experiments[index], spec.purpose)
-    passes = [_run_pass(world, spec, index, run) for run in runs]
+    variants = variants_of(spec.experiments[index], spec.purpose)
+    passes = [_measure_variant(world, spec, index, variant) for variant in variants]
     narrow = passes[0]
     calls = narrow.calls
     mine = {
@@ -199,25 +199,26 @@ def _measure(world: World, spec: RunSpec, index: int) -> ExperimentReport | None
         "values": narrow.values,
     }
     ranks = world.gather(f"experiment/{index}", mine)
-    return None if ranks is None else _assemble(world, runs, ranks, passes)
+    return None if ranks is None else _assemble(world, variants, ranks, passes)
 
 
-def _assemble(world: World, runs: Sequence[Run], ranks: list[dict[str, Any]], passes: Sequence[Pass]) -> ExperimentReport:
+def _assemble(world: World, variants: Sequence[Variant], ranks: list[dict[str, Any]],
+              passes: Sequence[Pass]) -> ExperimentReport:
     """One report out of every rank's share and what is the same on every rank: windows and tolerances."""
     calls = [rank["calls"] for rank in ranks]
     readings = [one.windows for one in passes if one.windows is not None]
     weakest = min(readings, key=lambda one: (one.agreeing, -one.readings), default=None)
     counted = None not in calls
-    slowest = [max(seconds) for seconds in zip(*(rank["step_seconds"] for rank in ranks), strict=False)]
-    difference, tolerance = _worst(runs, [rank["differences"] for rank in ranks], [one.weights_tolerance for one in passes])
+    slowest = [max(seconds) for seconds in zip(*(rank["step_seconds"] for rank in ranks), strict=True)]
+    difference, tolerance = _worst(variants, [rank["differences"] for rank in ranks], [one.weights_tolerance for one in passes])
     origin = min((interval["start_seconds"] for rank in ranks for interval in rank["timeline"]), default=0.0)
     return ExperimentReport(
-        experiment=runs[0].experiment,
-        dtype=runs[0].sends_in,
+        experiment=variants[0].experiment,
+        dtype=variants[0].sends_in,
         settled=bool(readings) and all(one.settled for one in readings),
         repetitions=0 if weakest is None else weakest.readings,
         agreeing=0 if weakest is None else weakest.agreeing,
-        payload_matrix=_payload(runs, [one.matrix for one in readings]),
+        payload_matrix=_payload(variants, [one.matrix for one in readings]),
         wire_matrix=readings[0].matrix if readings else None,
         calls_payload_bytes_by_rank=tuple(call["payload_bytes"] for call in calls) if counted else None,
         calls_by_rank=tuple(call["counts"] for call in calls) if counted else None,
@@ -240,11 +241,11 @@ def note_on(meter_note: str, device: torch.device) -> str:
     return "; ".join(filter(None, (meter_note, no_timeline)))
 
 
-def _payload(runs: Sequence[Run], wires: list[wire.Matrix]) -> wire.Matrix | None:
+def _payload(variants: Sequence[Variant], wires: list[wire.Matrix]) -> wire.Matrix | None:
     """payload(b) = (wire(c) - wire(b)) * b/(c - b) for element sizes b < c and equal numbers of messages."""
     if not wires:
         return None
-    size, wider_size = (BYTES_PER_ELEMENT[run.sends_in] for run in runs)
+    size, wider_size = (BYTES_PER_ELEMENT[variant.sends_in] for variant in variants)
     difference = wire.subtract(wires[1], wires[0])
     return tuple(tuple(value * size // (wider_size - size) for value in row) for row in difference)
 
@@ -257,25 +258,25 @@ def weights_tolerance(sends_in: str, strategy: Strategy) -> float:
     return BF16_PART_OF_WAY * way + FP32_ROUNDING
 
 
-def _worst(runs: Sequence[Run], differences: list[list[float]], tolerances: Sequence[float]) -> tuple[float, float]:
-    """The largest difference from the single process over all ranks, by rank and run given, and what it may be.
+def _worst(variants: Sequence[Variant], differences: list[list[float]], tolerances: Sequence[float]) -> tuple[float, float]:
+    """The largest difference from the single process over all ranks, by rank and variant given, and what it may be.
 
-    That of the widest run, which says most about the arithmetic; of the compressed run, where gradients are compressed; of
+    That of the widest variant, which says most about the arithmetic; of the compressed one, where gradients are compressed; of
     any other one that is beyond what it may be.
     """
-    by_run = zip(*differences, strict=True)
-    judged = [(largest(of_ranks), tolerance) for of_ranks, tolerance in zip(by_run, tolerances, strict=True)]
-    if runs[0].sends_in == runs[0].computes_in:
+    by_variant = zip(*differences, strict=True)
+    judged = [(largest(of_ranks), tolerance) for of_ranks, tolerance in zip(by_variant, tolerances, strict=True)]
+    if variants[0].sends_in == variants[0].computes_in:
         judged.reverse()
     return next((one for one in judged if not one[0] <= one[1]), judged[0])  # NaN is beyond every tolerance
 
 
-def _run_pass(world: World, spec: RunSpec, index: int, run: Run) -> Pass:
-    experiment = run.experiment
-    details = {"experiment": index, "strategy": experiment.strategy, "dtype": run.sends_in}
+def _measure_variant(world: World, spec: RunSpec, index: int, variant: Variant) -> Pass:
+    experiment = variant.experiment
+    details = {"experiment": index, "strategy": experiment.strategy, "dtype": variant.sends_in}
     calls, timeline = Calls(), Timeline(world.mesh.rank)
     with world.phase("warming up", **details):
-        context = Context(world.mesh, experiment, TORCH_DTYPES[run.computes_in], spec.seed, timeline,
+        context = Context(world.mesh, experiment, TORCH_DTYPES[variant.computes_in], spec.seed, timeline,
                           lambda ranks: world.new_comm(ranks, calls))
         strategy = STRATEGIES[experiment.strategy](context)
         for _ in range(spec.warmup_steps - 1):
@@ -297,7 +298,7 @@ def _run_pass(world: World, spec: RunSpec, index: int, run: Run) -> Pass:
         timeline=timeline.intervals() if world.mesh.device.type == "cpu" else [],
         step_seconds=step_seconds,
         weights_difference=strategy.check(),
-        weights_tolerance=weights_tolerance(run.sends_in, strategy),
+        weights_tolerance=weights_tolerance(variant.sends_in, strategy),
         values=strategy.values() if isinstance(strategy, Measures) else {},
     )
 
@@ -364,7 +365,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("; ".join(str(fault) for fault in faults))
     if os.environ.get("WORLD_SIZE") != str(spec.P):
         parser.error(f"-P {spec.P} needs as many ranks: start with torchrun --nproc-per-node {spec.P} -m kernels.train ...")
-    report = run_rank(spec, lambda event: None)
+    report = run_experiments(spec, lambda event: None)
     if report is not None:
         json.dump(to_json(report), sys.stdout)
         print()

@@ -63,7 +63,7 @@ def library_send_recv(buffer: Tensor, comm: Comm) -> Tensor:
 
 
 # By collective and implementation. Each may overwrite the buffer it is given; it returns what this rank ends with.
-COLLECTIVES: dict[tuple[str, str], Callable[[Tensor, Comm], Tensor]] = {
+COLLECTIVE_CODE: dict[tuple[str, str], Callable[[Tensor, Comm], Tensor]] = {
     ("all_reduce", "ring"): ring.ring_all_reduce,
     ("all_reduce", "library"): library_all_reduce,
     ("reduce_scatter", "ring"): ring.ring_reduce_scatter,
@@ -118,7 +118,7 @@ class OneCollective:
         buffers = [self.own.clone() for _ in range(self.calls)]
         for buffer in buffers:
             with self.context.timeline.interval(self.collective):
-                self.result = COLLECTIVES[self.choice](buffer, self.comm)
+                self.result = COLLECTIVE_CODE[self.choice](buffer, self.comm)
 
     def check(self) -> float:
         """Largest difference between what this rank ended with and what it should have; 0 before the first step."""

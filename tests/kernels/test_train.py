@@ -8,16 +8,16 @@ import pytest
 
 from kernels.spec import Experiment
 from kernels.strategies.base import largest
-from kernels.train import Run, _worst, main, runs_of
+from kernels.train import Variant, _worst, main, variants_of
 
-PLAIN = runs_of(Experiment("data_parallel"), "counting")
-COMPRESSED = runs_of(Experiment("data_parallel", options={"comm_dtype": "bf16"}), "counting")
+PLAIN = variants_of(Experiment("data_parallel"), "counting")
+COMPRESSED = variants_of(Experiment("data_parallel", options={"comm_dtype": "bf16"}), "counting")
 NAN = float("nan")
 MAY_BE = {"fp32": 1e-5, "fp64": 1e-12, "bf16": 1e-4}
 
 
-def worst(runs: tuple[Run, ...], differences: list[list[float]]) -> tuple[float, float]:
-    return _worst(runs, differences, [MAY_BE[run.sends_in] for run in runs])
+def worst(variants: tuple[Variant, ...], differences: list[list[float]]) -> tuple[float, float]:
+    return _worst(variants, differences, [MAY_BE[variant.sends_in] for variant in variants])
 
 
 @pytest.mark.parametrize("values", [[NAN, 0.0], [0.0, NAN], [0.0, NAN, 1.0]])
@@ -30,7 +30,7 @@ def test_of_numbers_the_largest_is_the_largest_and_of_none_it_is_zero() -> None:
     assert largest([]) == 0.0
 
 
-@pytest.mark.parametrize(("runs", "differences", "told"), [
+@pytest.mark.parametrize(("variants", "differences", "told"), [
     (PLAIN, [[1e-7, 1e-15], [2e-7, 3e-15]], (3e-15, "fp64")),  # both within what they may be: the wider one says more
     (PLAIN, [[1e-7, 1e-15], [1e-3, 1e-15]], (1e-3, "fp32")),
     (PLAIN, [[1e-7, 1e-15], [1e-7, 1e-3]], (1e-3, "fp64")),
@@ -38,8 +38,8 @@ def test_of_numbers_the_largest_is_the_largest_and_of_none_it_is_zero() -> None:
     (COMPRESSED, [[1e-5, 1e-7], [1e-5, 1e-3]], (1e-3, "fp32")),
 ])
 def test_the_difference_told_is_the_one_that_matters(
-        runs: tuple[Run, ...], differences: list[list[float]], told: tuple[float, str]) -> None:
-    assert worst(runs, differences) == (told[0], MAY_BE[told[1]])
+        variants: tuple[Variant, ...], differences: list[list[float]], told: tuple[float, str]) -> None:
+    assert worst(variants, differences) == (told[0], MAY_BE[told[1]])
 
 
 @pytest.mark.parametrize("differences", [[[0.0, 0.0], [0.0, NAN]], [[0.0, 0.0], [NAN, 0.0]]])
