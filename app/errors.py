@@ -10,6 +10,7 @@
     |   |-- QuestionNotFound
     |   |-- FigureNotFound
     |   `-- RunNotFound
+    |       `-- RunUnreadable    it is there, and another version wrote it
     |-- BadInput               a visitor's slip: a message for each field
     |-- RunRejected            a run that may not start, and what is allowed instead
     |-- NotNow                 what may be done, only not at this moment
@@ -131,6 +132,15 @@ class RunNotFound(NotFound):
     """No run has this id."""
 
     kind = "run"
+
+
+class RunUnreadable(RunNotFound):
+    """The run of this id was stored by another version, in a shape that this one does not know."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.args = ("This run was stored by another version of World Size, and this one cannot read it. "
+                     "You can start it again from its lesson.",)
 
 
 class BadInput(AppError):

@@ -16,17 +16,17 @@ import pytest
 from alembic import op
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import inspect, select, text
+from sqlalchemy import bindparam, inspect, select, text
 
 from app import migrations, sqlite
 from app.db import Database, check_readiness, open_database
 from app.errors import StorageRefused
 from app.migrations import copy_path, migrate
-from app.tables import learners, metadata
+from app.tables import UtcTime, learners, metadata, run_requests, runs
 from tests.databases import migrated, sqlite_url
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
-NEWEST = "0003"
+NEWEST = "0004"
 COPY_DATABASE = sqlite.copy_database
 
 
@@ -78,7 +78,7 @@ def test_processes_that_start_together_all_find_the_tables(database_url: str) ->
 
 def test_a_database_of_a_newer_version_is_refused_in_words_and_left_alone(database: Database) -> None:
     set_revision(database, "9999")
-    with pytest.raises(StorageRefused, match=r"newer version of World Size \(its revision is 9999.*knows 0003"):
+    with pytest.raises(StorageRefused, match=r"newer version of World Size \(its revision is 9999.*knows 0004"):
         migrate(database)
     with database.reading() as session:
         assert session.execute(text("SELECT version_num FROM alembic_version")).scalar_one() == "9999"
@@ -122,6 +122,52 @@ def test_a_process_killed_in_mid_migration_leaves_a_database_that_the_next_start
     database.close()
 
 
+def copy_of_history(folder: Path) -> Path:
+    """All migrations, to be changed by a test."""
+    return Path(shutil.copytree(Path(migrations.__file__).parent, folder / "migrations",
+                                ignore=shutil.ignore_patterns("__pycache__")))
+
+
+RUN_OF_0003 = """INSERT INTO runs (number, id, asked_by, spec, spec_key, repeatable, state, cancel_requested, take, losses, beat,
+    report, results, asked_at, ended_at, queued_seconds) VALUES (7, 'a-run', 'ada', '{"P": 2}', 'key', true, 'done', false, 1, 0, 0,
+    '{"report": 1}', '[{"report": 1}]', :at, :at, 0.5)"""
+
+
+def test_runs_and_who_asked_for_them_outlive_the_migration_that_rebuilds_their_table(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On SQLite to drop a table is to delete its rows, and with them what points to them."""
+    database = open_database(database_url)
+    history = copy_of_history(tmp_path)
+    (history / "versions" / "v0004_runs_once.py").unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(migrations, "__file__", str(history / "__init__.py"))
+        assert migrate(database) == "0003"
+    with database.writing() as session:
+        session.execute(learners.insert().values(id="ada", created_at=NOW))
+        session.execute(text(RUN_OF_0003).bindparams(bindparam("at", type_=UtcTime)), {"at": NOW})
+        session.execute(run_requests.insert().values(learner_id="ada", run_id="a-run", asked_at=NOW, withdrawn=False))
+    migrate(database)
+    with database.reading() as session:
+        run = session.execute(select(runs)).one()
+        assert (run.number, run.asked_by, run.format, run.spec, run.report) == (7, "ada", 1, {"P": 2}, {"report": 1})
+        assert (run.state, run.queued_seconds, run.ended_at) == ("done", 0.5, NOW)
+        assert session.execute(select(run_requests.c.run_id)).scalars().all() == ["a-run"]
+    with database.writing() as session:
+        session.execute(learners.delete())
+    with database.reading() as session:
+        assert session.execute(select(runs.c.asked_by)).scalars().all() == [None]
+        assert session.execute(select(run_requests)).all() == []
+    database.close()
+
+
+def test_a_report_is_the_last_that_sqlite_reads_of_a_run(tmp_path: Path) -> None:
+    with migrated(sqlite_url(tmp_path)) as database:
+        columns = [column["name"] for column in inspect(database.engine).get_columns("runs")]
+    assert columns == [column.name for column in runs.c]
+    assert columns[-1] == "report"
+
+
 def copy_under_lock(database: Path, target: Path) -> None:
     """The copy, if no other process can migrate meanwhile: it would then be a copy of what came after."""
     with sqlite.lock_path(database).open("rb") as file, pytest.raises(BlockingIOError):
@@ -134,18 +180,17 @@ def test_a_sqlite_database_is_copied_before_it_is_changed(tmp_path: Path, monkey
     with migrated(sqlite_url(tmp_path)) as database:
         with database.writing() as session:
             session.execute(learners.insert().values(id="ada", created_at=NOW))
-        history = tmp_path / "migrations"
-        shutil.copytree(Path(migrations.__file__).parent, history)
-        (history / "versions" / "v0004_later.py").write_text(
-            "from alembic import op\nimport sqlalchemy as sa\nrevision = '0004'\ndown_revision = '0003'\n"
+        history = copy_of_history(tmp_path)
+        (history / "versions" / "v0005_later.py").write_text(
+            "from alembic import op\nimport sqlalchemy as sa\nrevision = '0005'\ndown_revision = '0004'\n"
             "def upgrade():\n    op.create_table('later', sa.Column('id', sa.Integer, primary_key=True))\n"
         )
         monkeypatch.setattr(migrations, "__file__", str(history / "__init__.py"))
         monkeypatch.setattr(sqlite, "copy_database", copy_under_lock)
-        assert migrate(database) == "0004"
+        assert migrate(database) == "0005"
         assert "later" in inspect(database.engine).get_table_names()
         assert database.file is not None
-        copy = copy_path(database.file, "0004")
+        copy = copy_path(database.file, "0005")
     with closing(sqlite3.connect(copy)) as before:
         assert before.execute("SELECT id FROM learners").fetchall() == [("ada",)]
         assert before.execute("SELECT version_num FROM alembic_version").fetchall() == [(NEWEST,)]

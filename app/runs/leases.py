@@ -15,7 +15,9 @@ from sqlalchemy import ColumnElement, select, update
 from sqlalchemy.orm import Session
 
 from app.db import insert_unless_there
-from app.runs.store import Failure, Progress, Run, State, queue_order, run_of
+from app.errors import RunUnreadable
+from app.runs.store import Run, State, queue_order, run_of
+from app.runs.stored import UNREADABLE, Failure, Progress
 from app.tables import runs, workers
 
 
@@ -39,7 +41,7 @@ def anything_to_take(session: Session) -> bool:
 
 
 def take_next(session: Session, owner: str) -> Lease | None:
-    """Take the run whose turn it is; None if none waits."""
+    """Take the run whose turn it is; None if none waits. Those that nobody here can read end on the way."""
     for number in queue_order(session):
         lease = _take(session, owner, runs.c.number == number, runs.c.state == State.QUEUED)
         if lease is not None:
@@ -94,7 +96,13 @@ def _take(session: Session, owner: str, *conditions: ColumnElement[bool], **valu
         .returning(*runs.c)
     )
     row = session.execute(taken).one_or_none()
-    return None if row is None else Lease(run_of(row), owner, row.take)
+    if row is None:
+        return None
+    try:
+        return Lease(run_of(row), owner, row.take)
+    except RunUnreadable:
+        _changed(session, runs.c.number == row.number, **_ending(State.FAILED, UNREADABLE))
+        return None
 
 
 class Order(StrEnum):
@@ -131,14 +139,13 @@ def release(session: Session, lease: Lease) -> bool:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a worker brings back: the report with its results, or why there is none; `seconds` by phase, those that are known.
+    """What a worker brings back: the report, or why there is none; `seconds` by phase, those that are known.
 
     `repeatable`: all counts have a verdict or the times a line, so it may be shown to the next who asks.
     """
 
     state: State
     report: Mapping[str, Any] | None = None
-    results: list[dict[str, Any]] | None = None
     failure: Failure | None = None
     versions: str | None = None
     repeatable: bool = False
@@ -153,7 +160,6 @@ def end(session: Session, lease: Lease, outcome: Outcome) -> bool:
         *lease.conditions,
         **_ending(outcome.state, outcome.failure),
         report=outcome.report,
-        results=outcome.results,
         versions=outcome.versions,
         repeatable=outcome.repeatable,
         queued_seconds=None if waited is None else max(0.0, waited),

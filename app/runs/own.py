@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from sqlalchemy import delete, or_, select
+from sqlalchemy import ColumnElement, Row, delete, or_, select
 from sqlalchemy.orm import Session
 
-from app.errors import RunNotFound
+from app.errors import RunNotFound, RunUnreadable
 from app.runs.store import ALIVE, Run, State, get
+from app.runs.stored import spec_in
 from app.tables import run_requests, runs
-from kernels.spec import RunSpec, spec_from_json
+from kernels.spec import RunSpec
 
 LOOK_BACK = 50  # requests; reports are large, so only specs are read to find the one
+ASKED_FOR: tuple[ColumnElement[Any], ...] = (runs.c.id, runs.c.format, runs.c.spec, runs.c.state)
 
 
 def latest_that(session: Session, learner_id: str, fits: Callable[[RunSpec], bool], *, measured: bool = False) -> Run | None:
@@ -22,7 +25,7 @@ def latest_that(session: Session, learner_id: str, fits: Callable[[RunSpec], boo
     """
     kept = or_(~run_requests.c.withdrawn, runs.c.cancel_requested, runs.c.state == State.CANCELLED.value)
     mine = (
-        select(runs.c.id, runs.c.spec)
+        select(*ASKED_FOR)
         .join(run_requests, run_requests.c.run_id == runs.c.id)
         .where(run_requests.c.learner_id == learner_id, kept)
         .order_by(run_requests.c.asked_at.desc())
@@ -30,8 +33,16 @@ def latest_that(session: Session, learner_id: str, fits: Callable[[RunSpec], boo
     )
     if measured:
         mine = mine.where(runs.c.state == State.DONE.value)
-    found = next((row.id for row in session.execute(mine) if fits(spec_from_json(row.spec))), None)
-    return None if found is None else get(session, found)
+    fitting = (get(session, row.id) for row in session.execute(mine).all() if _fits(row, fits))
+    return next((run for run in fitting if run.results or not measured), None)
+
+
+def _fits(row: Row[Any], fits: Callable[[RunSpec], bool]) -> bool:
+    """What another version left, and cannot be read, fits nothing."""
+    try:
+        return fits(spec_in(row))
+    except RunUnreadable:
+        return False
 
 
 def waits_for(session: Session, learner_id: str, run_id: str) -> bool:
@@ -47,8 +58,8 @@ def forget(session: Session, learner_id: str, run_id: str) -> None:
 
 
 def spec_of(session: Session, run_id: str) -> tuple[RunSpec, State]:
-    """What was asked for and what has become of it, without the reports. Raises RunNotFound."""
-    row = session.execute(select(runs.c.spec, runs.c.state).where(runs.c.id == run_id)).one_or_none()
+    """What was asked for and what has become of it, without the reports. Raises RunNotFound or RunUnreadable."""
+    row = session.execute(select(*ASKED_FOR).where(runs.c.id == run_id)).one_or_none()
     if row is None:
         raise RunNotFound(run_id)
-    return spec_from_json(row.spec), State(row.state)
+    return spec_in(row), State(row.state)

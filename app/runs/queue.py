@@ -37,7 +37,6 @@ from app.runs import sharing
 from app.runs.sharing import runnable
 from app.runs.store import (
     ALIVE,
-    Failure,
     Run,
     State,
     alive,
@@ -49,6 +48,7 @@ from app.runs.store import (
     same_and_alive,
     worker_away_since,
 )
+from app.runs.stored import FORMAT, Failure
 from app.settings import Settings
 from app.tables import learners, run_requests, runs
 from kernels.spec import Fault, RunSpec, to_json
@@ -166,6 +166,7 @@ def _new_row(run_id: str, learner_id: str, spec: RunSpec, settings: Settings) ->
     return {
         "id": run_id,
         "asked_by": learner_id,
+        "format": FORMAT,
         "spec": to_json(replace(spec, time_limit_seconds=settings.run_seconds)),
         "spec_key": sharing.spec_key(spec),
         "state": State.QUEUED.value,

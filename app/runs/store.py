@@ -12,10 +12,11 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, func, select
 from sqlalchemy.orm import Session
 
-from app.errors import RunNotFound
-from app.runs import sharing
+from app.errors import RunNotFound, RunUnreadable
+from app.runs import sharing, stored
+from app.runs.stored import Failure, Progress
 from app.tables import run_requests, runs, workers
-from kernels.spec import Environment, RunReport, RunSpec, report_from_json, spec_from_json
+from kernels.spec import Environment, RunReport, RunSpec
 
 # A worker that lives shows itself every few seconds; one not seen for this long is away.
 AWAY_SECONDS = 20.0
@@ -37,41 +38,6 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True)
-class Progress:
-    """How far a running run is. An experiment is measured in two dtypes, one after the other: `half` says in which of them
-    it is, 0 or 1. `experiment` counts from 0, `repetition` from 1.
-    """
-
-    phase: str
-    experiments: int
-    experiment: int = 0
-    strategy: str = ""
-    dtype: str = ""
-    half: int = 0
-    repetition: int = 0
-    repetitions: int = 0
-
-    @property
-    def fraction(self) -> float:
-        """From 0 to 1, for a progress bar: it only grows while a run goes on."""
-        if self.phase not in ("warming up", "measuring"):
-            return 0.0
-        within = (self.repetition / (self.repetitions + 1)) if self.repetitions else 0.0
-        return (2 * self.experiment + self.half + within) / (2 * self.experiments)
-
-
-@dataclass(frozen=True)
-class Failure:
-    """Why a run ended without a result, in plain words; `rank` is None where no single rank is to blame."""
-
-    message: str
-    rank: int | None = None
-    exit: str = ""
-    phase: str = ""
-    log_tail: str = ""
-
-
-@dataclass(frozen=True)
 class Run:
     """One run as it stands now. `results` are rows of the schema that /api carries; empty unless it is done."""
 
@@ -89,26 +55,25 @@ class Run:
     ended_at: datetime | None
     losses: int
     seconds: Mapping[str, float]  # by phase: queued, launching, warming_up, measuring; those that are known
-    raw_report: Mapping[str, Any] | None
-
-    @property
-    def report(self) -> RunReport | None:
-        """All that the launch brought back, with time lines and memory; None unless it is done."""
-        return None if self.raw_report is None else report_from_json(self.raw_report)
+    report: RunReport | None  # all that the launch brought back, with time lines and memory; None unless it is done
 
     @property
     def environment(self) -> Environment | None:
         """Where and with what it was measured; None unless it is done."""
-        return None if self.raw_report is None else Environment(**self.raw_report["environment"])
+        return None if self.report is None else self.report.environment
 
 
 SECONDS = ("queued", "launching", "warming_up", "measuring")
 
 
 def run_of(row: Row[Any]) -> Run:
-    """A row of the table as a Run."""
-    spec, state = spec_from_json(row.spec), State(row.state)
-    progress = Progress("launching", len(spec.experiments)) if state is State.RUNNING else None
+    """A row of the table as a Run. Raises RunUnreadable where not even what was asked for can be read; one that was done, and
+    whose report cannot be read, has ended without a result.
+    """
+    spec, state, failure = stored.spec_in(row), State(row.state), stored.failure_in(row)
+    brought = stored.brought_by(row) if state is State.DONE else None
+    if state is State.DONE and brought is None:
+        state, failure = State.FAILED, stored.UNREADABLE
     return Run(
         id=row.id,
         number=row.number,
@@ -116,20 +81,20 @@ def run_of(row: Row[Any]) -> Run:
         state=state,
         asked_by=row.asked_by,
         cancel_requested=row.cancel_requested,
-        progress=progress if row.progress is None else Progress(**row.progress),
-        results=tuple(row.results or ()),
-        failure=None if row.failure is None else Failure(**row.failure),
+        progress=stored.progress_in(row, spec) if state is State.RUNNING else None,
+        results=() if brought is None else brought.results,
+        failure=failure,
         asked_at=row.asked_at,
         started_at=row.started_at,
         ended_at=row.ended_at,
         losses=row.losses,
         seconds={name: value for name in SECONDS if (value := getattr(row, f"{name}_seconds")) is not None},
-        raw_report=row.report,
+        report=None if brought is None else brought.report,
     )
 
 
 def get(session: Session, run_id: str) -> Run:
-    """The run of this id. Raises RunNotFound."""
+    """The run of this id. Raises RunNotFound, or RunUnreadable for what another version left."""
     row = session.execute(select(runs).where(runs.c.id == run_id)).one_or_none()
     if row is None:
         raise RunNotFound(run_id)
@@ -148,7 +113,8 @@ def earlier(session: Session, spec: RunSpec) -> Run | None:
     if current is None:
         return None
     same = (runs.c.spec_key == sharing.spec_key(spec), runs.c.versions == current, runs.c.repeatable)
-    return _latest(session, *same)
+    found = _latest(session, *same)
+    return found if found is not None and found.state is State.DONE else None
 
 
 def alive(session: Session, spec: RunSpec) -> Run | None:
@@ -166,7 +132,10 @@ ALIVE = (State.QUEUED.value, State.RUNNING.value)
 
 def _latest(session: Session, *conditions: ColumnElement[bool]) -> Run | None:
     row = session.execute(select(runs).where(*conditions).order_by(runs.c.number.desc()).limit(1)).one_or_none()
-    return None if row is None else run_of(row)
+    try:
+        return None if row is None else run_of(row)
+    except RunUnreadable:
+        return None
 
 
 def current_versions(session: Session) -> str | None:

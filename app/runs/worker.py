@@ -28,7 +28,8 @@ from app.private_files import make_private_folder
 from app.runs import leases, results, sharing, slots, timing
 from app.runs.launch import Event, Launcher, LocalLauncher
 from app.runs.leases import Held, Lease, Order, Outcome
-from app.runs.store import Failure, Progress, State
+from app.runs.store import State
+from app.runs.stored import Failure, Progress
 from app.settings import PREFIX, Settings
 from kernels.spec import RunReport, RunSpec, run_faults, to_json
 
@@ -206,7 +207,6 @@ def _done(spec: RunSpec, report: RunReport, seconds: float) -> Outcome:
     return Outcome(
         State.DONE,
         report=_finite(to_json(report)),
-        results=[_finite(results.result_json(result)) for result in compared],
         versions=sharing.versions(),
         repeatable=_tells_enough(spec, report, compared),
         seconds={"launching": max(0.0, seconds - warming_up - measuring), "warming_up": warming_up, "measuring": measuring},

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from app.errors import BadInput, NotFound, NotNow, RunRejected, StorageRefused
+from app.errors import BadInput, NotFound, NotNow, RunRejected, RunUnreadable, StorageRefused
 from app.figures.inputs import echo
 from app.web import contexts, course_map
 from app.web.logs import log, request_id
@@ -107,7 +107,8 @@ def add_error_pages(app: FastAPI) -> None:
 
 
 def _not_found(request: Request, error: Exception) -> Response:
-    return answer(request, Trouble(404, NO_PAGE.title, f"{error} These are the lessons."))
+    title = "This run cannot be read here" if isinstance(error, RunUnreadable) else NO_PAGE.title
+    return answer(request, Trouble(404, title, f"{error} These are the lessons."))
 
 
 def _bad_input(request: Request, error: Exception) -> Response:

@@ -15,8 +15,7 @@ from app.db import Database
 from app.runs import leases, queue
 from app.runs.leases import Lease, Outcome
 from app.runs.queue import Run, State
-from app.runs.results import compare, result_json
-from app.runs.store import Failure, Progress
+from app.runs.stored import Failure, Progress
 from app.theory.predictions import predict
 from kernels.spec import HEADER_BYTES, ExperimentReport, RunReport, RunSpec, to_json
 from tests.runs import made_up
@@ -79,8 +78,8 @@ def finish(app: FastAPI, lease: Lease, **changes: Any) -> None:
     if changes:
         first, *others = report.experiments
         report = replace(report, experiments=(replace(first, **changes), *others))
-    outcome = Outcome(State.DONE, report=to_json(report), results=[result_json(one) for one in compare(report)],
-                      versions=VERSIONS, repeatable=True, seconds={"launching": 0.4, "warming_up": 0.2, "measuring": 0.6})
+    outcome = Outcome(State.DONE, report=to_json(report), versions=VERSIONS, repeatable=True,
+                      seconds={"launching": 0.4, "warming_up": 0.2, "measuring": 0.6})
     with database_of(app).writing() as session:
         assert leases.end(session, lease, outcome)
 

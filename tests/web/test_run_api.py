@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from app.runs.queue import State
-from app.runs.store import Failure
+from app.runs.stored import Failure
 from tests.web.runs_made_up import end, finish, take
 from tests.web.sites import make_app
 

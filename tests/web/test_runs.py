@@ -16,7 +16,7 @@ from sqlalchemy import update
 from app.course.model import Experiment, Lesson
 from app.runs import queue
 from app.runs.queue import State
-from app.runs.store import Failure, Progress
+from app.runs.stored import Failure, Progress
 from app.tables import runs, workers
 from app.web.run_forms import Place, at_values, left_out_of, lesson_address
 from app.web.run_views import headline
