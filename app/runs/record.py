@@ -1,6 +1,9 @@
 """The measurements that ship with the figures of the ring lesson: `python -m app.runs.record bytes|times FILE`.
 
 Bytes are the same on every machine of a backend; times are those of the machine at hand, so record them when it is quiet.
+
+`python -m app.runs.record words FILE ...` brings the recorded runs of lessons up to date with the formulas: predictions, causes
+and sentences are made anew, what was measured stays.
 """
 
 from __future__ import annotations
@@ -8,14 +11,16 @@ from __future__ import annotations
 import json
 import sys
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from app.runs.launch import LocalLauncher
+from app.runs.results import compare, result_json
 from app.runs.timing import buffer_bytes, call_seconds, timing_run
 from app.theory.latency import Timed, timed
-from kernels.spec import COLLECTIVES, IMPLEMENTATIONS, Experiment, ExperimentReport, RunSpec
+from kernels.spec import COLLECTIVES, IMPLEMENTATIONS, Experiment, ExperimentReport, RunSpec, report_from_json
 
 BYTES_WORLD_SIZES = range(2, 9)
 BYTES_LENGTHS = (32, 1680)  # the gradient of the first lesson; a length that 2 P divides for every P up to 8
@@ -65,8 +70,24 @@ def _times_row(world_size: int, one: Timed) -> dict[str, Any]:
     return {"P": world_size, **asdict(one)}
 
 
+def in_todays_words(recorded: Mapping[str, Any]) -> dict[str, Any]:
+    """A recorded result as it would read if the same had been measured today."""
+    measured, setting = recorded["measured"], dict(recorded["spec"])
+    world_size = setting.pop("P")
+    judged = {name: measured[name] for name in ("dtype", "settled", "repetitions", "agreeing", "note")}
+    weights = {f"weights_{name}": value for name, value in measured["weights"].items()}
+    told_elsewhere = {"calls_payload_bytes_by_rank": None, "calls_by_rank": None, "memory_by_rank": (), "timeline": (),
+                      "step_seconds": 0.0, "wire_matrix": None}  # of the wire only sums were kept
+    experiment = {"experiment": setting, "payload_matrix": measured["matrix"], **judged, **weights, **told_elsewhere}
+    run = {"P": world_size, "experiments": [experiment], "environment": recorded["environment"], "timings": {}}
+    return {**result_json(compare(report_from_json(run))[0]), "measured": measured}
+
+
 RECORDERS = {"bytes": bytes_of_collectives, "times": times_of_all_reduce}
 
+
 if __name__ == "__main__":
-    what, file = sys.argv[1:]
-    Path(file).write_text(json.dumps(RECORDERS[what](), indent=1) + "\n", encoding="utf-8")
+    what, *files = sys.argv[1:]
+    for file in map(Path, files):
+        data = [in_todays_words(one) for one in json.loads(file.read_bytes())] if what == "words" else RECORDERS[what]()
+        file.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
+from pathlib import Path
 
 import pytest
 
 from app.figures import alpha_beta
 from app.runs import record, timing
-from app.runs.record import _bytes_row, times_of_all_reduce
+from app.runs.record import _bytes_row, in_todays_words, times_of_all_reduce
 from app.theory import latency
 from kernels.spec import Environment, Experiment, ExperimentReport, Interval, RunReport, RunSpec
 from tests.runs.made_up import MadeUpLauncher, timed_report
@@ -63,3 +65,14 @@ def test_a_row_names_the_run_and_what_each_rank_sent() -> None:
 def test_readings_that_disagree_are_not_recorded(agreeing: int, settled: bool) -> None:
     with pytest.raises(SystemExit, match="record again"):
         _bytes_row(2, report(agreeing, settled))
+
+
+PROJECT = Path(__file__).parents[2]
+RECORDED = [*sorted(PROJECT.glob("lessons/*/recorded*.json")), PROJECT / "app/figures/recorded/loss_reduction.json"]
+
+
+@pytest.mark.parametrize("file", RECORDED, ids=lambda file: f"{file.parent.name}/{file.name}")
+def test_recorded_runs_are_told_in_todays_words(file: Path) -> None:
+    """Where this fails after a change of formulas or sentences: python -m app.runs.record words FILE"""
+    for one in json.loads(file.read_bytes()):
+        assert in_todays_words(one) == one
