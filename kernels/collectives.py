@@ -9,6 +9,7 @@ from torch import Tensor
 
 from kernels import ring
 from kernels.comm import Comm
+from kernels.shards import own_slice
 
 # Tensors of tokens x features, contiguous; the P ranks hold equally many tokens where each holds only its own.
 # T tokens of all ranks, S = T/P tokens of one rank, H features.
@@ -52,5 +53,4 @@ class Collectives:
 
     def own_tokens(self, whole_TH: Tensor) -> slice:
         """Which of all tokens are this rank's; the group's size divides their number."""
-        share = whole_TH.shape[0] // self.comm.size
-        return slice(self.comm.rank * share, (self.comm.rank + 1) * share)
+        return own_slice(whole_TH.shape[0], self.comm)

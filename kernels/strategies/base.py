@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from kernels import data, model
 from kernels.comm import Comm
 from kernels.mesh import Mesh
 from kernels.meters.timeline import Timeline
+from kernels.shards import Cut
 from kernels.spec import Experiment
 
 
@@ -31,6 +31,13 @@ class Context:
     seed: int
     timeline: Timeline
     new_comm: Callable[[Sequence[int] | None], Comm | None]
+
+    def world_comm(self) -> Comm:
+        """The group of every rank."""
+        comm = self.new_comm(None)
+        if comm is None:
+            raise RuntimeError("every rank belongs to the world")
+        return comm
 
     def initial_weights(self) -> list[Tensor]:
         """The L weights of the whole model, the same on every rank."""
@@ -66,21 +73,24 @@ class Measures(Protocol):
         """By name, in words that a report can show."""
 
 
-class Trained(ABC):
+class Trained:
     """Shared by the strategies that train with SGD: counts steps and compares weights with the single process.
 
-    `pieces` pairs each parameter with a function that cuts the matching piece out of the L whole weights.
+    `pieces` pairs each parameter with a function that cuts the matching piece out of the L whole weights. `layers` is set by
+    the strategy, on ranks that have any.
     """
+
+    layers: nn.Module
 
     def __init__(self, context: Context, num_tokens: int) -> None:
         self.context = context
         self.batch = context.global_batch(num_tokens)
         self.num_tokens = num_tokens
         self.steps = 0
-        self.pieces: list[tuple[Tensor, Callable[[list[Tensor]], Tensor]]] = []
+        self.pieces: list[tuple[Tensor, Cut]] = []
         self._optimizer: torch.optim.Optimizer | None = None
 
-    def train(self, pieces: list[tuple[Tensor, Callable[[list[Tensor]], Tensor]]]) -> None:
+    def train(self, pieces: list[tuple[Tensor, Cut]]) -> None:
         """Name what this rank trains; an idle rank passes nothing."""
         self.pieces = pieces
         self._optimizer = torch.optim.SGD(self.parameters(), lr=model.LEARNING_RATE) if pieces else None
@@ -94,9 +104,15 @@ class Trained(ABC):
         with self.context.timeline.interval("optimizer"):
             self._optimizer.step()
 
-    @abstractmethod
     def forward_backward(self) -> None:
-        """Leave in every parameter's .grad the gradient of the whole global batch."""
+        """Leave in every parameter's .grad the gradient of the whole global batch.
+
+        Written as for one process: what is sent, the layers send, unless a strategy has more to say.
+        """
+        with self.context.timeline.interval("forward"):
+            loss = model.squared_error(self.layers(self.batch.input_TH), self.batch.target_TH, self.num_tokens)
+        with self.context.timeline.interval("backward"):
+            loss.backward()
 
     def check(self) -> float:
         whole = single_process_weights(self.context, self.num_tokens, self.steps)
@@ -124,11 +140,6 @@ def single_process_weights(context: Context, num_tokens: int, steps: int) -> lis
         model.squared_error(layers(batch.input_TH), batch.target_TH, num_tokens).backward()
         optimizer.step()
     return [parameter.detach() for parameter in layers.parameters()]
-
-
-def layer(index: int) -> Callable[[list[Tensor]], Tensor]:
-    """Cuts out the whole weight of one layer."""
-    return lambda whole: whole[index]
 
 
 def largest(differences: Iterable[float]) -> float:

@@ -16,7 +16,8 @@ from torch import Tensor
 
 from kernels import data, model, schedule
 from kernels.comm import Comm
-from kernels.strategies.base import Context, Strategy, Trained, layer
+from kernels.shards import layer
+from kernels.strategies.base import Context, Strategy, Trained
 
 FP32_BYTES = 4
 
@@ -102,7 +103,4 @@ def tokens_of_rank(context: Context, micro_steps: int) -> data.Batch:
 
 
 def build(context: Context) -> Strategy:
-    comm = context.new_comm(None)
-    if comm is None:
-        raise RuntimeError("every rank belongs to the world")
-    return DataParallel(context, comm)
+    return DataParallel(context, context.world_comm())

@@ -21,7 +21,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 from kernels import model
 from kernels.meters.timeline import Timeline
-from kernels.strategies.base import Context, Strategy, Trained, layer
+from kernels.shards import layer
+from kernels.strategies.base import Context, Strategy, Trained
 from kernels.strategies.data_parallel import FP32_BYTES, tokens_of_rank
 
 Reduced = torch.futures.Future[Tensor]

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import importlib
 import warnings
-from collections.abc import Callable
 from types import ModuleType
 
 import torch
 from torch import Tensor, nn
 
-from kernels import model
 from kernels.comm import Comm
+from kernels.shards import in_pair, own_slice
 from kernels.strategies.base import Context, Strategy, Trained
 
 
@@ -28,18 +27,11 @@ class MegatronCorePairs(Trained):
 
     def __init__(self, context: Context, comm: Comm) -> None:
         super().__init__(context, num_tokens=context.experiment.T)
-        share = context.experiment.H // comm.size
-        mine = slice(comm.rank * share, (comm.rank + 1) * share)
+        mine = own_slice(context.experiment.H, comm)
         whole = context.initial_weights()
         self.layers = nn.Sequential(*(SplitLayer(index, weight, mine, comm) for index, weight in enumerate(whole)))
         self.batch.input_TH.requires_grad_()  # as in tensor_parallel: the first layer sends its input gradient too
-        self.train([(weight, shard(index, mine)) for index, weight in enumerate(self.layers.parameters())])
-
-    def forward_backward(self) -> None:
-        with self.context.timeline.interval("forward"):
-            loss = model.squared_error(self.layers(self.batch.input_TH), self.batch.target_TH, self.num_tokens)
-        with self.context.timeline.interval("backward"):
-            loss.backward()
+        self.train([(weight, in_pair(index, mine)) for index, weight in enumerate(self.layers.parameters())])
 
 
 class SplitLayer(nn.Module):
@@ -63,17 +55,12 @@ class SplitLayer(nn.Module):
                                                        gather_output=False, tp_group=comm.group)
         self.split.to(weight_HH.device)
         with torch.no_grad():
-            self.split.weight.copy_(shard(index, mine)([weight_HH] * (index + 1)))
+            self.split.weight.copy_(in_pair(index, mine)([weight_HH] * (index + 1)))
 
     def forward(self, input: Tensor) -> Tensor:
         output: Tensor
         output, _ = self.split(input)  # and a bias to be added later, of which there is none
         return output
-
-
-def shard(index: int, mine: slice) -> Callable[[list[Tensor]], Tensor]:
-    """Cuts this GPU's piece out of the whole weight of one layer."""
-    return lambda whole: whole[index][:, mine] if index % 2 else whole[index][mine, :]
 
 
 def megatron_layers() -> ModuleType:
@@ -84,7 +71,4 @@ def megatron_layers() -> ModuleType:
 
 
 def build(context: Context) -> Strategy:
-    comm = context.new_comm(None)
-    if comm is None:
-        raise RuntimeError("every rank belongs to the world")
-    return MegatronCorePairs(context, comm)
+    return MegatronCorePairs(context, context.world_comm())

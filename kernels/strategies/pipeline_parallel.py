@@ -13,8 +13,9 @@ from torch import Tensor
 
 from kernels import model, schedule
 from kernels.comm import Comm
+from kernels.shards import layer
 from kernels.spec import pipeline_stages
-from kernels.strategies.base import Context, Strategy, Trained, layer
+from kernels.strategies.base import Context, Strategy, Trained
 
 # Shapes: T tokens of one micro-batch, H width. What crosses a boundary is T x H in both directions, so no shape is ever sent.
 

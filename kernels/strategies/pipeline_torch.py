@@ -13,8 +13,9 @@ from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGP
 
 from kernels import model, schedule
 from kernels.comm import Comm
+from kernels.shards import layer
 from kernels.spec import pipeline_stages
-from kernels.strategies.base import Context, Strategy, Trained, layer
+from kernels.strategies.base import Context, Strategy, Trained
 
 SCHEDULES = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
 

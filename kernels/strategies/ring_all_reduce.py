@@ -137,7 +137,4 @@ class OneCollective:
 
 
 def build(context: Context) -> OneCollective:
-    comm = context.new_comm(None)
-    if comm is None:
-        raise RuntimeError("every rank belongs to the world")
-    return OneCollective(context, comm)
+    return OneCollective(context, context.world_comm())

@@ -9,7 +9,8 @@ Predicted:   0 (`single` in app.theory.predictions).
 from __future__ import annotations
 
 from kernels import model
-from kernels.strategies.base import Context, Strategy, Trained, layer
+from kernels.shards import layer
+from kernels.strategies.base import Context, Strategy, Trained
 
 
 class Single(Trained):
@@ -20,12 +21,6 @@ class Single(Trained):
         self.layers = model.stack(context.initial_weights())
         active = context.mesh.rank == 0
         self.train([(weight, layer(index)) for index, weight in enumerate(self.layers.parameters())] if active else [])
-
-    def forward_backward(self) -> None:
-        with self.context.timeline.interval("forward"):
-            loss = model.squared_error(self.layers(self.batch.input_TH), self.batch.target_TH, self.num_tokens)
-        with self.context.timeline.interval("backward"):
-            loss.backward()
 
 
 def build(context: Context) -> Strategy:

@@ -8,13 +8,11 @@ Predicted:   L * V_ring(T*H, P) elements sent by each GPU (`tensor_parallel.mega
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from torch import Tensor
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor.parallel import ColwiseParallel, ParallelStyle, RowwiseParallel, parallelize_module
 
 from kernels import model
+from kernels.shards import in_pair, own_slice
 from kernels.strategies.base import Context, Strategy, Trained
 
 
@@ -30,19 +28,8 @@ class DTensorPairs(Trained):
         device_mesh = init_device_mesh(mesh.device.type, (mesh.world_size,))
         self.layers = parallelize_module(model.stack(context.initial_weights()), device_mesh, plan)
         self.batch.input_TH.requires_grad_()  # as in tensor_parallel: the first layer sends its input gradient too
-        share = context.experiment.H // mesh.world_size
-        mine = slice(mesh.rank * share, (mesh.rank + 1) * share)
-        self.train([(weight, _cut(index, mine)) for index, weight in enumerate(self.layers.parameters())])
-
-    def forward_backward(self) -> None:
-        with self.context.timeline.interval("forward"):
-            loss = model.squared_error(self.layers(self.batch.input_TH), self.batch.target_TH, self.num_tokens)
-        with self.context.timeline.interval("backward"):
-            loss.backward()
-
-
-def _cut(index: int, mine: slice) -> Callable[[list[Tensor]], Tensor]:
-    return lambda whole: whole[index][:, mine] if index % 2 else whole[index][mine, :]
+        mine = own_slice(context.experiment.H, context.world_comm())
+        self.train([(weight, in_pair(index, mine)) for index, weight in enumerate(self.layers.parameters())])
 
 
 def build(context: Context) -> Strategy:

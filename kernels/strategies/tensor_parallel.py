@@ -17,9 +17,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from kernels import model
+from kernels import data, model
 from kernels.collectives import Collectives
 from kernels.comm import Comm
+from kernels.shards import Cut, in_pair, own_slice, row_split
 from kernels.spec import tensor_active_gpus
 from kernels.strategies.base import Context, Strategy, Trained
 
@@ -142,12 +143,6 @@ def scatter_sum(partial_TH: Tensor, collectives: Collectives) -> Tensor:
     return ScatterSum.apply(partial_TH, collectives)  # type: ignore[no-any-return, no-untyped-call]
 
 
-def own_slice(width: int, comm: Comm) -> slice:
-    """This GPU's share of `width` features; comm.size divides width."""
-    share = width // comm.size
-    return slice(comm.rank * share, (comm.rank + 1) * share)
-
-
 class TensorParallel(Trained):
     """Trains what `split` makes of the layers. All active GPUs see the same T tokens; idle ones have no layers.
 
@@ -162,15 +157,8 @@ class TensorParallel(Trained):
         self.layers = split(context.initial_weights(), collectives)
         mine = collectives.own_tokens(self.batch.input_TH) if tokens_are_split else slice(None)
         # The taught model lets the first layer send its input gradient too, as it must when an embedding lies below it.
-        self.input = self.batch.input_TH[mine].requires_grad_()
-        self.target = self.batch.target_TH[mine]
+        self.batch = data.Batch(self.batch.input_TH[mine].requires_grad_(), self.batch.target_TH[mine])
         self.train(_pieces(self.layers, collectives.comm))
-
-    def forward_backward(self) -> None:
-        with self.context.timeline.interval("forward"):
-            loss = model.squared_error(self.layers(self.input), self.target, self.num_tokens)
-        with self.context.timeline.interval("backward"):
-            loss.backward()
 
 
 Split = Callable[[list[Tensor], Collectives], nn.Sequential]
@@ -190,17 +178,12 @@ def in_sequence_parallel_pairs(weights: list[Tensor], collectives: Collectives) 
     return nn.Sequential(*(SequenceParallelPair(first, second, collectives) for first, second in pairs))
 
 
-def _pieces(layers: nn.Sequential, comm: Comm) -> list[tuple[Tensor, Callable[[list[Tensor]], Tensor]]]:
-    """Pair every shard with its place in the whole weights: column splits are slices of rows of nn.Linear's weight."""
+def _pieces(layers: nn.Sequential, comm: Comm) -> list[tuple[Tensor, Cut]]:
+    """Pair every shard with its place in the whole weights."""
     shards = list(layers.parameters())
-    width = max(shards[0].shape)
-    mine = own_slice(width, comm)
-
-    def cut(index: int) -> Callable[[list[Tensor]], Tensor]:
-        column_split = isinstance(layers[0], MegatronPair) and index % 2 == 0
-        return lambda whole: whole[index][mine, :] if column_split else whole[index][:, mine]
-
-    return [(shard, cut(index)) for index, shard in enumerate(shards)]
+    mine = own_slice(max(shards[0].shape), comm)
+    cut = in_pair if isinstance(layers[0], MegatronPair) else row_split
+    return [(shard, cut(index, mine)) for index, shard in enumerate(shards)]
 
 
 def build_each_layer(context: Context) -> Strategy:
