@@ -156,7 +156,8 @@ def _gap_sentence(result: Result) -> str:
     if result.gap_bytes == 0:
         return causes
     direction = "more" if result.gap_bytes > 0 else "less"
-    return f"That is {abs(result.gap_bytes):,} bytes {direction} than the lesson’s formula, all GPUs together. {causes}".strip()
+    gap = f"This backend sends {abs(result.gap_bytes):,} bytes {direction} than the lesson’s formula says, all GPUs together."
+    return f"{gap} {causes}".strip()
 
 
 def _weights_sentence(result: Result) -> str:

@@ -103,6 +103,20 @@ def test_the_gap_to_the_lesson_is_signed_and_its_cause_is_named(
     assert cause in gap["causes"]
 
 
+SCATTERED = Experiment("ring_all_reduce", options={"collective": "reduce_scatter", "implementation": "library"})
+
+
+@pytest.mark.parametrize(("matrix", "change", "verdict"), [
+    (RIGHT, {}, "Measured on the sockets"), (((0, 129), (128, 0)), {}, "Measured 257 bytes, predicted 256"),
+    (RIGHT, {"settled": False}, "No verdict"), (RIGHT, {"payload_matrix": None}, "No verdict"),
+])
+def test_the_gap_is_the_backends_whatever_was_measured(
+        matrix: tuple[tuple[int, ...], ...], change: dict[str, object], verdict: str) -> None:
+    text = explain(measured(SCATTERED, matrix, **change))
+    assert text.startswith(verdict)
+    assert " This backend sends 128 bytes more than the lesson’s formula says, all GPUs together. " in text
+
+
 def test_json_of_a_prediction_has_the_keys_of_a_measurement_with_nothing_measured() -> None:
     alone = result_json(predicted(2, DATA_ON_TWO))
     run = result_json(measured(DATA_ON_TWO, RIGHT))
