@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 
 from app.course.math import mathml
@@ -10,6 +11,7 @@ from app.theory.formula import Formula
 MOST_SQUARES = 64
 _AXIS_OF_ROOM = {"data_parallel": "data", "tensor_parallel": "tensor", "pipeline_parallel": "pipeline", "zero": "shard"}
 _UNLIKE = "sent by all GPUs together"
+_PUNCTUATED = re.compile(r"\(?<math>(?:(?!</math>).)*</math>[,.;:!?)]+|\(<math>(?:(?!</math>).)*</math>")
 
 
 def mark(axis: str) -> str:
@@ -61,7 +63,13 @@ def _fine_print(formula: Formula) -> list[str]:
 def sentences_html(marked: str) -> str:
     """Sentences of a card, with what stands between dollar signs set as formulas, which no line breaks apart."""
     pieces = marked.split("$")
-    return "".join(mathml(piece, False) if index % 2 else escape(piece) for index, piece in enumerate(pieces))
+    html = "".join(mathml(piece, False) if index % 2 else escape(piece) for index, piece in enumerate(pieces))
+    return _PUNCTUATED.sub(lambda found: unbroken(found[0]), html)
+
+
+def unbroken(html: str) -> str:
+    """What no line may end within."""
+    return f'<span class="unbroken">{html}</span>'
 
 
 def _sentence(text: str) -> str:

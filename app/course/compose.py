@@ -10,6 +10,7 @@ from functools import lru_cache
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from app.course.cards import unbroken
 from app.course.draft import Draft
 from app.course.expression import ExpressionFault, parse_expression
 from app.course.markup import parser
@@ -22,6 +23,7 @@ from app.theory import FORMULAS
 
 _COMPUTED = re.compile(r"\{=([^{}\n]*)=\}|\{!([^{}\n]*)\}")
 _HOLE = re.compile("\x00([0-9]+)\x00")
+_PUNCTUATED = re.compile("([(]?)\x00([0-9]+)\x00([,.;:!?)]+)|[(]\x00([0-9]+)\x00")
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,13 @@ class Composer:
 
     def render(self, tokens: Sequence[Token]) -> str:
         """HTML with holes."""
-        return str(_markdown().renderer.render(tokens, _markdown().options, {"composer": self}))
+        html = str(_markdown().renderer.render(tokens, _markdown().options, {"composer": self}))
+        return _PUNCTUATED.sub(self._unbroken, html)
+
+    def _unbroken(self, found: re.Match[str]) -> str:
+        """A formula with its comma or bracket: a browser would begin a line with the comma."""
+        part = self._holes[int(found[2] or found[4])].part
+        return unbroken(found[0]) if isinstance(part, MathPiece) and not part.display else found[0]
 
     def blocks(self, text: str, line: int) -> str:
         return self.render(self.tokens(text, line))

@@ -125,6 +125,13 @@ def test_a_card_names_symbols_unit_scope_assumptions_and_sources() -> None:
     assert '<dl class="terms"><dt><math>' in found
 
 
+@pytest.mark.parametrize("written", ["so $P$, then", "so ($P$) then", "so $P$."])
+def test_no_line_ends_between_a_formula_and_its_punctuation(written: str) -> None:
+    found, faults = composed(f"The sum is {written}")
+    assert faults == []
+    assert re.search(r'<span class="unbroken">\(?<math><mi>P</mi></math>[,.)]</span>', found)
+
+
 def test_the_model_is_drawn_with_as_many_squares_as_weights() -> None:
     found, faults = composed("::model")
     assert faults == []
