@@ -63,10 +63,14 @@ def result_view(report: Report, title: str = "") -> contexts.StrategyResult:
 
 
 def _payload(report: Report) -> Sequence[int] | None:
-    """Bytes by rank, if there are any that can be shown. The payload is a difference of two readings: where a connection never
-    fell silent, what passed beside the step may leave less than nothing, and such a number would only mislead."""
-    payload: Sequence[int] | None = report["measured"]["payload_bytes_by_rank"]
-    return None if payload is None or min(payload) < 0 else payload
+    """Bytes by rank, if there are any that can be shown. Payload is a difference of two readings: where a connection never fell
+    silent, what passed beside the step may leave less than nothing or more than the wire, and that would only mislead."""
+    measured = report["measured"]
+    payload: Sequence[int] | None = measured["payload_bytes_by_rank"]
+    if payload is None or any(count < 0 for row in measured["matrix"] or () for count in row):
+        return None
+    wire = measured["wire_bytes_by_rank"] or payload
+    return payload if all(0 <= sent <= passed for sent, passed in zip(payload, wire, strict=True)) else None
 
 
 def cause_name(cause: str) -> str:

@@ -104,13 +104,20 @@ def test_sockets_that_cannot_be_read_leave_no_bars_and_no_wire() -> None:
     assert line(UNREADABLE) == [("", "768"), ("equal", "768")]
 
 
-def test_less_than_nothing_is_not_drawn() -> None:
-    """A difference of two readings that never settled."""
-    noisy = report("data_parallel", [48] * 4, [48] * 4, [192, 192, -1813, 192], verdict="inconclusive")
+def with_measured(**changes: Any) -> dict[str, Any]:
+    return {**EQUAL, "verdict": "inconclusive", "measured": {**EQUAL["measured"], **changes}}
+
+
+@pytest.mark.parametrize("noisy", [
+    report("data_parallel", [48] * 4, [48] * 4, [192, 192, -1813, 192], verdict="inconclusive"),
+    with_measured(wire_bytes_by_rank=[1920, 100, 1920, 1920]),
+    with_measured(matrix=[[0, 500, -308, 0], *EQUAL["measured"]["matrix"][1:]]),
+], ids=["less than nothing", "more than the wire", "less than nothing to one rank"])
+def test_bytes_that_cannot_be_are_not_drawn(noisy: dict[str, Any]) -> None:
+    """Differences of two readings that never settled."""
     view = result_view(noisy)
     assert (view.bars, view.matrix, view.wire, view.measured_total) == ((), (), None, "not measured")
-    assert view.by_rank == "not measured"
-    assert view.verdict == "inconclusive"
+    assert (view.by_rank, view.verdict) == ("not measured", "inconclusive")
 
 
 def test_the_matrix_shades_by_share_and_leaves_itself_empty() -> None:
