@@ -17,6 +17,7 @@ from app.figures.inputs import Choice, Field, Inputs, Option
 from app.figures.numbers import counted, plain, times
 from app.theory import CAUSE_TEXT, collectives, predict
 from app.theory.predictions import Prediction
+from app.theory.volume import UNEVEN
 from kernels import spec
 
 RECORDED = Path(__file__).with_name("collectives.json")
@@ -110,7 +111,7 @@ def _count(label: str, by_rank: tuple[int, ...], prediction: Prediction, percent
     difference, why = "", ""
     if total != formula:
         difference = f"{times(Fraction(total) / formula)} the formula"
-        why = " ".join(CAUSE_TEXT[cause] for cause in prediction.causes if cause.value != "uneven_chunks")
+        why = " ".join(CAUSE_TEXT[cause] for cause in prediction.causes if cause not in UNEVEN)
     return Count(label, by_rank, int(prediction.exact.total), total * percent, difference, why)
 
 

@@ -10,8 +10,9 @@ from app.figures.amounts import Setting
 from app.figures.numbers import Number, counted
 from app.figures.strategies import DATA, PIPELINE, TENSOR, Strategy
 from app.figures.volume_words import Case
-from app.theory import CAUSE_TEXT, Cause, predict
+from app.theory import CAUSE_TEXT, predict
 from app.theory.predictions import Prediction
+from app.theory.volume import UNEVEN
 
 RUN_AS = {DATA.name: "data_parallel", TENSOR.name: "tensor_parallel", PIPELINE.name: "pipeline_gpipe"}
 MOST_ROWS = 8
@@ -123,6 +124,6 @@ def _spread_text(strategy: Strategy, case: Case, sends: tuple[Number, ...]) -> s
         return (f"The two ends of the line send {plain(sends[0])} {case.measure.word} each, "
                 f"those between send both ways and so {plain(sends[1])}.")
     run = prediction(strategy, case.P, case.setting)
-    causes = " ".join(CAUSE_TEXT[cause] for cause in run.causes if cause is Cause.UNEVEN_CHUNKS)
+    causes = " ".join(CAUSE_TEXT[cause] for cause in run.causes if cause in UNEVEN)
     return (f"From {plain(min(sends))} to {plain(max(sends))} {case.measure.word}, "
             f"{case.measure.tenths(run.exact.mean)} on average. {causes}")

@@ -14,7 +14,7 @@ from fractions import Fraction
 from app.theory import collectives, data_parallel, gloo, pipeline_parallel, tensor_parallel
 from app.theory.checks import whole
 from app.theory.units import BYTES_PER_ELEMENT
-from app.theory.volume import Cause, Volume, sent_by_rank, spread_evenly
+from app.theory.volume import UNEVEN, Cause, Volume, sent_by_rank, spread_evenly
 from kernels import schedule
 from kernels.spec import STRATEGY_SPECS, Experiment, OptionValue, predicted_option_faults
 
@@ -193,7 +193,7 @@ def _library_all_reduce(s: int, P: int, backend: str) -> _Traffic:
     if backend == "nccl":
         return _ideal_ring(collectives.ring_all_reduce(s, P), P)
     if gloo.cut_is_known(s, P):
-        return _traffic(sent_by_rank(gloo.all_reduce_by_rank(s, P), P, P))
+        return _traffic(sent_by_rank(gloo.all_reduce_by_rank(s, P), P, P), Cause.UNEVEN_SEGMENTS)
     return _Traffic(Volume(None, Fraction(collectives.ring_all_reduce_total(s, P)), P), ())
 
 
@@ -225,10 +225,10 @@ def _library_send_recv(s: int, P: int, backend: str) -> _Traffic:
     return _Traffic(sent_by_rank(collectives.send_recv_by_rank(s, P), min(P, 2), P), ())
 
 
-def _traffic(volume: Volume) -> _Traffic:
-    """A collective in which all take equal parts, unless the chunks are uneven."""
+def _traffic(volume: Volume, unless: Cause = Cause.UNEVEN_CHUNKS) -> _Traffic:
+    """A collective in which all take equal parts, `unless` their buffer is cut unevenly."""
     uneven = volume.by_rank is not None and len(set(volume.by_rank)) > 1
-    return _Traffic(volume, (Cause.UNEVEN_CHUNKS,) if uneven else ())
+    return _Traffic(volume, (unless,) if uneven else ())
 
 
 def _ideal_ring(per_gpu: Fraction, P: int) -> _Traffic:
@@ -257,7 +257,7 @@ def _one_after_the_other(parts: list[_Traffic]) -> _Traffic:
     total = sum((volume.total for volume in volumes), Fraction(0))
     causes = tuple(dict.fromkeys(cause for part in parts for cause in part.causes))
     if by_rank is not None and len(set(by_rank)) == 1:  # unevenness that evens out over the parts is none
-        causes = tuple(cause for cause in causes if cause is not Cause.UNEVEN_CHUNKS)
+        causes = tuple(cause for cause in causes if cause not in UNEVEN)
     return _Traffic(Volume(by_rank, total, volumes[0].active_gpus), causes)
 
 

@@ -34,6 +34,7 @@ class Cause(StrEnum):
     """Why what runs sends something else than the lesson's formula says."""
 
     UNEVEN_CHUNKS = "uneven_chunks"
+    UNEVEN_SEGMENTS = "uneven_segments"
     PADDING = "padding"
     REDUCE_SCATTER_AS_ALL_REDUCE = "reduce_scatter_as_all_reduce"
     IDLE_GPUS = "idle_gpus"
@@ -41,16 +42,20 @@ class Cause(StrEnum):
 
 
 CAUSE_TEXT: dict[Cause, str] = {
-    Cause.UNEVEN_CHUNKS: "The buffer is not cut into equal chunks (gloo cuts it into 2 P segments), so some GPUs send more "
-                         "than others; the total is the same.",
+    Cause.UNEVEN_CHUNKS: "The buffer cannot be cut into one equally long chunk for each GPU, so some GPUs send more than "
+                         "others; the total is the same.",
+    Cause.UNEVEN_SEGMENTS: "gloo cuts the buffer into two segments for each GPU, and here they are not equally long, so some "
+                           "GPUs send more than others; the total is the same.",
     Cause.PADDING: "The buffer is filled up with zeros until every GPU’s chunk is equally long, and the zeros travel too.",
-    Cause.REDUCE_SCATTER_AS_ALL_REDUCE: "gloo has no reduce-scatter: it runs a whole all-reduce, and each GPU keeps its own "
-                                        "chunk of the result.",
+    Cause.REDUCE_SCATTER_AS_ALL_REDUCE: "PyTorch’s gloo backend runs a whole all-reduce in place of a reduce-scatter, and "
+                                        "each GPU keeps its own chunk of the result.",
     Cause.IDLE_GPUS: "A matrix of width H has H rows, and H columns, to hand out; with more GPUs than that the rest hold "
                      "nothing and send nothing.",
     Cause.LOCAL_BOUNDARIES: "With fewer GPUs than layers, neighbouring layers share a GPU, and a hand-over inside one GPU "
                             "does not touch the network.",
 }
+# These change who sends, and not how much all send together.
+UNEVEN = frozenset({Cause.UNEVEN_CHUNKS, Cause.UNEVEN_SEGMENTS})
 
 
 def spread_evenly(per_gpu: Fraction, active_gpus: int, world_size: int) -> Volume:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.figures.collectives import COLLECTIVES
-from app.theory.volume import CAUSE_TEXT, Cause
+from app.theory.volume import CAUSE_TEXT, UNEVEN, Cause
 from app.web.contexts import NamedCause
 from app.web.experiments import cause_name
 from app.web.render import byte_count, thousands
@@ -78,9 +78,9 @@ def _row(title: str, ways: Mapping[str, Report]) -> CollectiveRow:
 
 
 def _causes(report: Report) -> list[str]:
-    """Why the total departs from the formula. Uneven chunks change who sends, not how much all send together."""
+    """Why the total departs from the formula. Uneven cuts change who sends, not how much all send together."""
     gap = report["ideal_gap"]
-    return [cause for cause in gap["causes"] if cause != Cause.UNEVEN_CHUNKS] if gap["bytes"] else []
+    return [cause for cause in gap["causes"] if cause not in UNEVEN] if gap["bytes"] else []
 
 
 def _count(report: Report | None) -> Count | None:

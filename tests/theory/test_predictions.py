@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from app.runs.verify import OPTIONS
 from app.theory import CAUSE_TEXT, Cause, Prediction, predict
 from app.theory.units import BYTES_PER_ELEMENT
+from app.theory.volume import UNEVEN
 from kernels import spec
 from kernels.spec import COLLECTIVES, IMPLEMENTATIONS, STRATEGY_SPECS, OptionValue
 
@@ -57,7 +58,7 @@ def test_a_difference_has_a_named_cause(strategy: str, options: Mapping[str, Opt
     assert prediction.gap_elements == prediction.exact.total - prediction.taught.total
     ranks = prediction.taught.by_rank, prediction.exact.by_rank
     if prediction.gap_elements:
-        assert set(prediction.causes) - {Cause.UNEVEN_CHUNKS}
+        assert set(prediction.causes) - UNEVEN
     elif None not in ranks and ranks[0] != ranks[1]:
         assert prediction.causes
 
@@ -121,6 +122,17 @@ def test_the_librarys_reduce_scatter_on_gloo_sends_as_much_as_its_all_reduce() -
     assert reduce_scatter.taught.mean == 24
     assert reduce_scatter.causes == (Cause.REDUCE_SCATTER_AS_ALL_REDUCE,)
     assert library("reduce_scatter", 4, backend="nccl").exact.mean == 24
+
+
+@pytest.mark.parametrize(("implementation", "collective", "cause"), [
+    ("ring", "all_reduce", Cause.UNEVEN_CHUNKS), ("library", "all_reduce", Cause.UNEVEN_SEGMENTS),
+    ("library", "all_to_all", Cause.UNEVEN_CHUNKS), ("ring", "all_gather", Cause.UNEVEN_CHUNKS),
+])
+def test_who_cut_the_buffer_unevenly_is_named(implementation: str, collective: str, cause: Cause) -> None:
+    """32 elements on 3 GPUs: our ring cuts 3 chunks, gloo's all-reduce 6 segments; an all-to-all sends blocks of our cut."""
+    prediction = predict("ring_all_reduce", P=3, options={"collective": collective, "implementation": implementation})
+    assert prediction.causes == (cause,)
+    assert ("gloo" in CAUSE_TEXT[cause]) == (cause is Cause.UNEVEN_SEGMENTS)
 
 
 def test_padding_is_named_where_equal_shares_are_wanted() -> None:

@@ -177,7 +177,7 @@ def test_an_experiment_without_a_recorded_run_has_none_to_show() -> None:
 def test_a_gap_is_explained_by_its_named_cause() -> None:
     view = result_view({**GAP, "ideal_gap": {"bytes": 384, "causes": ["reduce_scatter_as_all_reduce"]}})
     assert [cause.name for cause in view.causes] == ["Reduce-scatter as all-reduce"]
-    assert view.causes[0].text.startswith("gloo has no reduce-scatter")
+    assert view.causes[0].text.startswith("PyTorch’s gloo backend runs a whole all-reduce")
 
 
 def test_the_flagship_ships_a_run_of_all_three_cuts(client: TestClient) -> None:

@@ -74,7 +74,7 @@ def test_ring_and_tree_change_places_as_the_buffer_grows(lesson: Page) -> None:
 def test_gloos_double_reduce_scatter_is_marked_and_explained(lesson: Page) -> None:
     marks = lesson.locator("#collectives mark")
     expect(marks).to_have_text(["twice the formula"])
-    expect(lesson.locator("#collectives")).to_contain_text("gloo has no reduce-scatter")
+    expect(lesson.locator("#collectives")).to_contain_text("PyTorch’s gloo backend runs a whole all-reduce")
 
 
 def test_one_division_too_many_is_called_by_its_name(lesson: Page) -> None:

@@ -77,7 +77,7 @@ def test_gloos_gap_is_named(lesson: Page) -> None:
     lesson.locator("#experiment-two-halves .tabs label").nth(2).click()
     shown = lesson.locator("#experiment-two-halves .result").nth(2)
     expect(shown).to_be_visible()
-    expect(shown).to_contain_text("gloo has no reduce-scatter")
+    expect(shown).to_contain_text("PyTorch’s gloo backend runs a whole all-reduce")
     expect(lesson.locator("#experiment-two-halves .result").nth(0)).to_be_hidden()
 
 

@@ -82,7 +82,7 @@ _VOLUMES = (
         unit="elements",
         scope=PER_GPU,
         assumes=(_RING, "$s$ is the full input of one GPU.", _EVEN),
-        breaks="gloo has no reduce-scatter and runs an all-reduce: twice as much. Where $P$ does not divide $s$, GPUs "
+        breaks="PyTorch’s gloo backend runs an all-reduce in its place: twice as much. Where $P$ does not divide $s$, GPUs "
         "differ; the total stays.",
         sources=(RING, NCCL_TESTS),
     ),
@@ -93,7 +93,7 @@ _VOLUMES = (
         unit="elements",
         scope=TOGETHER,
         assumes=(_RING, "$s$ is the full input of one GPU.", _ANY_CUT),
-        breaks="gloo runs an all-reduce instead: $2 (P - 1) s$.",
+        breaks="PyTorch’s gloo backend runs an all-reduce instead: $2 (P - 1) s$.",
         sources=(RING,),
     ),
     card(
