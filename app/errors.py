@@ -184,7 +184,7 @@ class QuotaExceeded(RunRefused):
 
 
 class QueueFull(RunRefused):
-    """More runs are waiting than the workers can carry out in a reasonable time."""
+    """More runs are waiting, of this learner or in all, than the workers can carry out in a reasonable time."""
 
 
 class RunEnded(AppError):

@@ -128,9 +128,9 @@ def copy_of_history(folder: Path) -> Path:
                                 ignore=shutil.ignore_patterns("__pycache__")))
 
 
-RUN_OF_0003 = """INSERT INTO runs (number, id, asked_by, spec, spec_key, repeatable, state, cancel_requested, take, losses, beat,
-    report, results, asked_at, ended_at, queued_seconds) VALUES (7, 'a-run', 'ada', '{"P": 2}', 'key', true, 'done', false, 1, 0, 0,
-    '{"report": 1}', '[{"report": 1}]', :at, :at, 0.5)"""
+RUN_OF_0003 = """INSERT INTO runs (number, id, asked_by, spec, spec_key, repeatable, state, cancel_requested, take, losses,
+    beat, report, results, asked_at, ended_at, queued_seconds) VALUES (7, 'a-run', 'ada', '{"P": 2}', 'key', true, 'done',
+    false, 1, 0, 0, '{"report": 1}', '[{"report": 1}]', :at, :at, 0.5)"""
 
 
 def test_runs_and_who_asked_for_them_outlive_the_migration_that_rebuilds_their_table(

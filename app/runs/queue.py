@@ -72,7 +72,10 @@ __all__ = [
 
 ID_BYTES = 16
 QUOTA_WINDOW = timedelta(hours=1)
+ASKED_TIMES = 5  # as often as one may start runs may one ask for them, those that were cancelled or failed counted
+MOST_WAITING = 10  # of one learner
 MOST_QUEUED = 500
+KEPT_FOR_KNOWN = 100  # of these, for learners who had a run before: newcomers alone, however many, do not fill the queue
 USUAL_SECONDS = 2  # what one run takes, about
 
 Shared = Literal["new", "joined", "earlier"]
@@ -89,7 +92,8 @@ class Asked:
 def ask(session: Session, learner_id: str, spec: RunSpec, *, settings: Settings, fresh: bool = False) -> Asked:
     """Ask for a run. `fresh` wants it measured now, even where there is an earlier result.
 
-    Only a run of one's own counts against the quota, and only while it is under way or once it brought a result.
+    Only a run of one's own counts against the quota, while it waits and once it was started, unless it failed: that may be our
+    fault. One that was cancelled while it waited counts against a larger limit alone, as all do that were asked for.
     Raises RunRejected, QuotaExceeded or QueueFull.
     """
     _refuse_impossible(spec, settings)
@@ -98,7 +102,7 @@ def ask(session: Session, learner_id: str, spec: RunSpec, *, settings: Settings,
         return _shared(session, learner_id, found.id, "earlier")
     while (joined := _hold_alive(session, spec)) is None:
         _refuse_beyond_quota(session, learner_id, settings.run_quota)
-        _refuse_when_full(session)
+        _refuse_when_full(session, learner_id)
         run_id = secrets.token_urlsafe(ID_BYTES)
         if insert_unless_there(session, runs, _new_row(run_id, learner_id, spec, settings)):
             return _shared(session, learner_id, run_id, "new")
@@ -131,20 +135,30 @@ def _hold_alive(session: Session, spec: RunSpec) -> str | None:
 
 
 def _refuse_beyond_quota(session: Session, learner_id: str, quota: int) -> None:
-    since = datetime.now(UTC) - QUOTA_WINDOW
-    counted = select(runs.c.asked_at).where(
-        runs.c.asked_by == learner_id, runs.c.asked_at > since, runs.c.state.in_((*ALIVE, State.DONE.value))
-    )
-    times = sorted(session.execute(counted).scalars())
-    if len(times) < quota:
-        return
     if quota == 0:
         raise QuotaExceeded("Here nobody may start a run; results that are stored can still be seen.", retry_seconds=3600)
-    seconds = max(1, round((times[-quota] - since).total_seconds()))
+    since = datetime.now(UTC) - QUOTA_WINDOW
+    mine = select(runs.c.asked_at, runs.c.state, runs.c.take).where(runs.c.asked_by == learner_id, runs.c.asked_at > since)
+    rows = session.execute(mine.order_by(runs.c.asked_at)).all()
+    _refuse_beyond([row.asked_at for row in rows if _counts(row.state, row.take)], quota, since, "started",
+                   "Results that are already here can be seen at any time.")
+    _refuse_beyond([row.asked_at for row in rows], ASKED_TIMES * quota, since, "asked for",
+                   "Those that were cancelled or failed are among them.")
+
+
+def _counts(state: str, take: int) -> bool:
+    """Whether a run was or may yet be carried out for whoever asked. One that failed may have failed through us."""
+    return state != State.FAILED and (take > 0 or state == State.QUEUED)
+
+
+def _refuse_beyond(times: list[datetime], most: int, since: datetime, what: str, remark: str) -> None:
+    if len(times) < most:
+        return
+    seconds = max(1, round((times[-most] - since).total_seconds()))
     minutes = -(-seconds // 60)
     raise QuotaExceeded(
-        f"You have started {_counted(len(times), 'run')} in the last hour, and {quota} is the most here. The next can start "
-        f"in {_counted(minutes, 'minute')}. Results that are already here can be seen at any time.",
+        f"You have {what} {_counted(len(times), 'run')} in the last hour, and {most} is the most here. The next can start "
+        f"in {_counted(minutes, 'minute')}. {remark}",
         retry_seconds=seconds,
     )
 
@@ -153,13 +167,26 @@ def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _refuse_when_full(session: Session) -> None:
-    queued = session.execute(select(func.count()).select_from(runs).where(runs.c.state == State.QUEUED)).scalar_one()
-    if queued >= MOST_QUEUED:
+def _refuse_when_full(session: Session, learner_id: str) -> None:
+    waiting = select(func.count()).select_from(runs).where(runs.c.state == State.QUEUED)
+    mine = session.execute(waiting.where(runs.c.asked_by == learner_id)).scalar_one()
+    if mine >= MOST_WAITING:
+        raise QueueFull(
+            f"{mine} runs of yours are waiting, the most at a time. Nothing was stored; ask again once one has started, or "
+            "cancel one.",
+            retry_seconds=mine * USUAL_SECONDS // 4,
+        )
+    queued = session.execute(waiting).scalar_one()
+    if queued >= MOST_QUEUED or (queued >= MOST_QUEUED - KEPT_FOR_KNOWN and not _was_served(session, learner_id)):
         raise QueueFull(
             f"{queued} runs are waiting, and more would wait too long. Nothing was stored; try again in a few minutes.",
             retry_seconds=queued * USUAL_SECONDS // 4,
         )
+
+
+def _was_served(session: Session, learner_id: str) -> bool:
+    started = select(runs.c.number).where(runs.c.asked_by == learner_id, runs.c.started_at.is_not(None))
+    return session.execute(started.limit(1)).first() is not None
 
 
 def _new_row(run_id: str, learner_id: str, spec: RunSpec, settings: Settings) -> dict[str, Any]:

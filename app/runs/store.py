@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -157,31 +156,40 @@ class Waiting:
 
     number: int
     asked_by: str | None
+    asked_at: datetime
+
+
+# How long whoever was served lets others go first.
+TURN = timedelta(seconds=60)
 
 
 def service_order(waiting: Iterable[Waiting], last_served: Mapping[str, datetime]) -> list[int]:
-    """Numbers of the queued runs in the order of their turns: learners take turns, whoever was served longest ago first.
+    """Numbers of the queued runs in the order of their turns: by the time of asking, but each run counts as asked for a TURN
+    after its learner was served last, or after the learner's run before it in the queue, where that is later.
 
-    So one learner with fifty runs holds nobody up for more than one of them. Runs of one learner keep their order. A run
+    So one learner with fifty runs holds nobody up for more than one of them, and whoever waits is overtaken only by those who
+    asked within a TURN or so: newcomers, as many as there may be, starve nobody. Runs of one learner keep their order. A run
     whose learner's data was deleted stands for a learner of its own.
     """
-    turns: defaultdict[str | int, int] = defaultdict(int)
+    before: dict[str, datetime] = dict(last_served)
     order = []
     for run in sorted(waiting, key=lambda run: run.number):
-        whose = run.number if run.asked_by is None else run.asked_by
-        served = last_served.get(run.asked_by) if run.asked_by is not None else None
-        order.append((turns[whose], served is not None, served.timestamp() if served else 0.0, run.number))
-        turns[whose] += 1
-    return [number for *_, number in sorted(order)]
+        counts_as = run.asked_at
+        if run.asked_by is not None:
+            if run.asked_by in before:
+                counts_as = max(counts_as, before[run.asked_by] + TURN)
+            before[run.asked_by] = counts_as
+        order.append((counts_as, run.number))
+    return [number for _, number in sorted(order)]
 
 
 def queue_order(session: Session) -> list[int]:
     """Numbers of all queued runs, the next one first."""
-    queued = session.execute(select(runs.c.number, runs.c.asked_by).where(runs.c.state == State.QUEUED))
-    waiting = [Waiting(row.number, row.asked_by) for row in queued]
-    learners = {run.asked_by for run in waiting if run.asked_by is not None}
+    queued = session.execute(select(runs.c.number, runs.c.asked_by, runs.c.asked_at).where(runs.c.state == State.QUEUED))
+    waiting = [Waiting(*row) for row in queued]
     if len(waiting) < 2:
         return [run.number for run in waiting]
+    learners = {run.asked_by for run in waiting if run.asked_by is not None}
     served = session.execute(
         select(runs.c.asked_by, func.max(runs.c.started_at).label("at"))
         .where(runs.c.asked_by.in_(learners), runs.c.started_at.is_not(None))

@@ -157,16 +157,35 @@ def test_the_quota_counts_runs_of_ones_own_and_says_when_to_come_again(
     assert ask(database, "bob", spec(3), settings=settings).shared == "new"
 
 
-@pytest.mark.parametrize("state", [State.FAILED, State.TIMED_OUT, State.CANCELLED])
-def test_a_run_that_brought_no_result_costs_no_quota(database: Database, state: State) -> None:
+@pytest.mark.parametrize("state", [State.DONE, State.TIMED_OUT, State.CANCELLED])
+def test_a_run_that_was_started_counts_against_the_quota_whatever_came_of_it(database: Database, state: State) -> None:
     settings = Settings(run_quota=1)
     show_worker(database)
     ask(database, "ada", spec(1), settings=settings)
     end(database, take(database), state)
-    ask(database, "ada", spec(2), settings=settings)
-    end(database, take(database))
-    with pytest.raises(QuotaExceeded):
-        ask(database, "ada", spec(3), settings=settings)
+    with pytest.raises(QuotaExceeded, match="You have started 1 run in the last hour"):
+        ask(database, "ada", spec(2), settings=settings)
+
+
+def test_a_run_that_failed_costs_no_quota(database: Database) -> None:
+    settings = Settings(run_quota=1)
+    ask(database, "ada", spec(1), settings=settings)
+    end(database, take(database), State.FAILED)
+    assert ask(database, "ada", spec(2), settings=settings).shared == "new"
+
+
+def test_asking_and_cancelling_costs_no_run_but_has_a_limit_of_its_own(database: Database) -> None:
+    settings = Settings(run_quota=2)
+    for tokens in range(1, 2 * queue.ASKED_TIMES + 1):
+        cancel(database, ask(database, "ada", spec(tokens), settings=settings).run_id, "ada")
+    with pytest.raises(QuotaExceeded, match=r"You have asked for 10 runs in the last hour, and 10 .*cancelled or failed"):
+        ask(database, "ada", spec(20), settings=settings)
+    assert ask(database, "bob", spec(20), settings=settings).shared == "new"
+
+
+def test_where_nobody_may_start_a_run_that_is_what_is_said(database: Database) -> None:
+    with pytest.raises(QuotaExceeded, match="Here nobody may start a run"):
+        ask(database, "ada", spec(), settings=Settings(run_quota=0))
 
 
 def test_a_quota_is_not_spent_twice_by_requests_of_the_same_moment(database: Database) -> None:
@@ -183,11 +202,36 @@ def test_a_quota_is_not_spent_twice_by_requests_of_the_same_moment(database: Dat
 
 def test_a_full_queue_takes_nobody_but_those_who_join(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue, "MOST_QUEUED", 2)
+    monkeypatch.setattr(queue, "KEPT_FOR_KNOWN", 0)
     ask(database, "ada", spec(1))
     ask(database, "ada", spec(2))
     with pytest.raises(QueueFull, match="2 runs are waiting"):
         ask(database, "bob", spec(3))
     assert ask(database, "bob", spec(2)).shared == "joined"
+
+
+def test_newcomers_alone_do_not_fill_the_queue(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue, "MOST_QUEUED", 3)
+    monkeypatch.setattr(queue, "KEPT_FOR_KNOWN", 1)
+    ask(database, "ada", spec(1))
+    end(database, take(database), State.FAILED)
+    ask(database, "a stranger", spec(2))
+    ask(database, "another", spec(3))
+    with pytest.raises(QueueFull, match="2 runs are waiting"):
+        ask(database, "a third", spec(4))
+    assert ask(database, "ada", spec(5)).shared == "new"
+    with pytest.raises(QueueFull, match="3 runs are waiting"):
+        ask(database, "ada", spec(6))
+
+
+def test_one_learner_has_ten_runs_waiting_at_most_and_may_join_others(database: Database) -> None:
+    asked = [ask(database, "ada", spec(tokens)).run_id for tokens in range(1, queue.MOST_WAITING + 1)]
+    others = ask(database, "bob", spec(20)).run_id
+    with pytest.raises(QueueFull, match="10 runs of yours are waiting"):
+        ask(database, "ada", spec(11))
+    assert ask(database, "ada", spec(20)) == queue.Asked(others, "joined")
+    cancel(database, asked[3], "ada")
+    assert ask(database, "ada", spec(11)).shared == "new"
 
 
 REFUSED = [
@@ -278,10 +322,29 @@ def test_learners_take_turns_and_a_place_in_the_queue_counts_from_one(database: 
     assert [take(database).run.id for _ in range(2)] == [later, hers[2]]
 
 
+def waiting(*asked: tuple[str | None, float]) -> list[Waiting]:
+    """Runs 1, 2, ... of these learners, asked for so many seconds after NOW."""
+    return [Waiting(number, learner, NOW + timedelta(seconds=at)) for number, (learner, at) in enumerate(asked, 1)]
+
+
 def test_the_order_of_service_is_one_run_a_learner_then_the_next() -> None:
-    waiting = [Waiting(1, "ada"), Waiting(2, "ada"), Waiting(3, "bob"), Waiting(4, "eve"), Waiting(5, None), Waiting(6, None)]
+    asked = waiting(("ada", 0), ("ada", 0), ("bob", 0), ("eve", 0), (None, 0), (None, 0))
     served = {"ada": NOW, "eve": NOW - timedelta(seconds=1)}
-    assert service_order(waiting, served) == [3, 5, 6, 4, 1, 2]
+    assert service_order(asked, served) == [3, 5, 6, 4, 1, 2]
+
+
+def test_newer_strangers_do_not_overtake_who_was_served_long_ago() -> None:
+    strangers = [(f"stranger {number}", number / 10) for number in range(1, 101)]
+    asked = waiting(("ada", 0), *strangers)
+    assert service_order(asked, {"ada": NOW - timedelta(hours=1)})[0] == 1
+
+
+def test_whoever_waits_is_overtaken_for_a_turn_and_no_longer() -> None:
+    """Strangers who come one a second for ever go before the second run of a learner only while it is younger than a turn."""
+    strangers = [(f"stranger {number}", float(number)) for number in range(1, 1000)]
+    asked = waiting(("ada", 0), ("ada", 0), ("ada", 0), *strangers)
+    order = service_order(asked, {"ada": NOW - timedelta(seconds=30)})
+    assert [order.index(number) for number in (1, 2, 3)] == [29, 90, 151]
 
 
 def test_the_figures_count_states_and_seconds_and_name_the_worker_that_is_away(database: Database) -> None:

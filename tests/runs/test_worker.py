@@ -132,7 +132,7 @@ def test_progress_can_be_watched_and_a_running_run_cancelled(database: Database,
         assert (progress.strategy, progress.repetition, progress.repetitions) == ("data_parallel", 1, 3)
         assert cancel(database, asked.run_id, "ada") is Cancelled.ENDING
         run = wait_for(database, asked.run_id, State.CANCELLED)
-        following = ask(database, "ada", spec(2), settings=Settings(run_quota=1))  # A cancelled run costs nothing.
+        following = ask(database, "ada", spec(2))
         cancel(database, following.run_id, "ada")
         wait_for(database, following.run_id, State.CANCELLED)
     assert run.failure is not None

@@ -12,8 +12,8 @@ from app.tables import runs
 from tests.web.runs_made_up import EXPERIMENT, database_of, finish, press, run_id_of, take
 from tests.web.sites import LESSON
 
-ADDRESSES = ("/runs/{}", f"/runs/{{}}?of={EXPERIMENT}", "/runs/{}/status", f"/runs/{{}}/status?of={EXPERIMENT}", "/runs/{}/script",
-             "/runs/{}/notebook", "/api/runs/{}")
+ADDRESSES = ("/runs/{}", f"/runs/{{}}?of={EXPERIMENT}", "/runs/{}/status", f"/runs/{{}}/status?of={EXPERIMENT}",
+             "/runs/{}/script", "/runs/{}/notebook", "/api/runs/{}")
 NEWER = {"spec": {"P": 4, "experiments": [], "of_another_version": 1}}
 
 
