@@ -135,7 +135,7 @@ def _launch_ranks(launch: Launch) -> None:
     spec, folder = launch.spec, launch.folder
     os.chdir(folder)
     tempfile.tempdir = str(folder)
-    chosen = backend.choose_backend(spec.P, backend.count_gpus())
+    chosen = backend.choose_backend(spec.P, backend.count_gpus(), wanted=spec.backend)
     os.environ.update(
         TMPDIR=str(folder),
         WORLDSIZE_LAUNCH_HOST="1",

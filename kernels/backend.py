@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 from torch import distributed as dist
 
+AUTO = "auto"
 GLOO = "gloo"
 NCCL = "nccl"
 
@@ -51,10 +52,17 @@ def count_gpus(environment: Mapping[str, str] = os.environ, root: Path = Path("/
     return min(len(usable), present)
 
 
-def choose_backend(world_size: int, gpu_count: int, nccl_built: bool | None = None) -> str:
-    """NCCL where every rank gets a GPU of its own and torch was built with it; gloo everywhere else."""
+def choose_backend(world_size: int, gpu_count: int, nccl_built: bool | None = None, wanted: str = AUTO) -> str:
+    """NCCL where every rank gets a GPU of its own and torch was built with it, gloo everywhere else; or the one that is wanted.
+
+    Raises ValueError where NCCL is wanted and cannot be had.
+    """
     built = dist.is_nccl_available() if nccl_built is None else nccl_built
-    return NCCL if built and gpu_count >= world_size else GLOO
+    possible = built and gpu_count >= world_size
+    if wanted == NCCL and not possible:
+        why = f"it needs a GPU for each of {world_size} ranks, and there are {gpu_count}" if built else "this torch has no NCCL"
+        raise ValueError(f"backend = {NCCL}: {why}; choose {GLOO} or {AUTO}")
+    return NCCL if possible and wanted != GLOO else GLOO
 
 
 def device_for(backend: str, local_rank: int) -> torch.device:

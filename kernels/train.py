@@ -27,6 +27,7 @@ from kernels.mesh import Mesh
 from kernels.meters import memory, wire
 from kernels.meters.timeline import Timeline
 from kernels.spec import (
+    BACKENDS,
     BYTES_PER_ELEMENT,
     STRATEGY_SPECS,
     Environment,
@@ -168,7 +169,7 @@ def _join(spec: RunSpec, events: Events) -> World:
     store, rank, world_size = next(dist.rendezvous("env://", timeout=timeout))
     if world_size != spec.P:
         raise ValueError(f"the spec asks for P = {spec.P}, but {world_size} ranks were launched")
-    backend = backends.choose_backend(world_size, backends.count_gpus(os.environ), nccl_built=dist.is_nccl_available())
+    backend = backends.choose_backend(world_size, backends.count_gpus(os.environ), wanted=spec.backend)
     os.environ.update(backends.backend_environment(backend, spec.purpose))
     device = backends.device_for(backend, local_rank)
     backends.join(backend, device, dist.PrefixStore("group", store), rank, world_size, timeout)
@@ -352,10 +353,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="kernels.train", description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--strategy", choices=sorted(STRATEGIES), help="one experiment at these settings")
     parser.add_argument("--spec", help="a whole RunSpec as JSON instead: several experiments in one launch")
+    parser.add_argument("--backend", choices=BACKENDS, help="auto: NCCL where every rank gets a GPU of its own, else gloo")
     add_experiment_arguments(parser)
     given = parser.parse_args(arguments)
     if (given.strategy is None) == (given.spec is None):
         parser.error("give either --strategy or --spec")
+    if given.backend is not None and given.spec is not None:
+        parser.error('--backend goes with --strategy; a --spec names it as "backend"')
     try:
         spec = _spec_asked_for(given)
     except (KeyError, TypeError, ValueError) as error:
@@ -375,7 +379,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _spec_asked_for(given: argparse.Namespace) -> RunSpec:
     if given.spec is not None:
         return spec_from_json(json.loads(given.spec))
-    return RunSpec(P=given.P, experiments=(experiment_from_arguments(given.strategy, given),))
+    experiment = experiment_from_arguments(given.strategy, given)
+    return RunSpec(P=given.P, experiments=(experiment,), backend=given.backend or BACKENDS[0])
 
 
 if __name__ == "__main__":

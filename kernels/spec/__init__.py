@@ -19,6 +19,7 @@ from kernels.spec.arguments import (
 )
 from kernels.spec.experiment import (
     AGREEING_READINGS,
+    BACKENDS,
     BYTES_PER_ELEMENT,
     COLLECTIVES,
     COUNTED_ELEMENTS_PER_RANK,
@@ -66,6 +67,7 @@ from kernels.spec.report import (
 
 __all__ = [
     "AGREEING_READINGS",
+    "BACKENDS",
     "BYTES_PER_ELEMENT",
     "COLLECTIVES",
     "COUNTED_ELEMENTS_PER_RANK",

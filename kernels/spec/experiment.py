@@ -52,6 +52,7 @@ ACCUMULATION = Range("accumulation", "micro-steps whose gradients add up to one 
 SYNC_WHEN = Choice("sync_when", "reduce gradients once an optimizer step, or in every micro-step", ("once", "every_micro_step"))
 COMM_DTYPE = Choice("comm_dtype", "type of the gradients on the wire", ("fp32", "bf16"))
 PURPOSES = ("counting", "timing")
+BACKENDS = ("auto", "gloo", "nccl")
 # A verdict wants so many readings that agree; fewer could only end without one. Where a run only times, nothing has to agree.
 AGREEING_READINGS = 3
 REPETITIONS = Range("repetitions", "readings of each experiment", AGREEING_READINGS, AGREEING_READINGS, 9)
@@ -84,7 +85,8 @@ class Experiment:
 class RunSpec:
     """One elastic launch: a world size and the experiments measured in it, one after the other.
 
-    `purpose` is "counting" (bytes on sockets) or "timing" (the backend left alone, call-level bytes).
+    `purpose` is "counting" (bytes on sockets) or "timing" (the backend left alone, call-level bytes). `backend` "auto" means
+    NCCL where every rank gets a GPU of its own, gloo everywhere else.
     """
 
     P: int
@@ -94,6 +96,7 @@ class RunSpec:
     time_limit_seconds: float = 60.0
     purpose: str = PURPOSES[0]
     seed: int = 0
+    backend: str = BACKENDS[0]
 
 
 @dataclass(frozen=True)

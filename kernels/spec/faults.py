@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from kernels.spec.experiment import (
+    BACKENDS,
     COUNTED_ELEMENTS_PER_RANK,
     LARGEST_PREDICTED,
     LARGEST_PREDICTED_OPTION,
@@ -80,8 +81,7 @@ def _launch_faults(spec: RunSpec) -> list[Fault]:
     """What is wrong with the launch itself, whatever is measured in it."""
     faults = _range_faults(TIMING_REPETITIONS if spec.purpose == "timing" else REPETITIONS, spec.repetitions)
     faults += _range_faults(WARMUP_STEPS, spec.warmup_steps)
-    if spec.purpose not in PURPOSES:
-        faults.append(Fault("purpose", _shown(spec.purpose), f"must be one of {', '.join(PURPOSES)}"))
+    faults += _word_faults("purpose", spec.purpose, PURPOSES) + _word_faults("backend", spec.backend, BACKENDS)
     limit = spec.time_limit_seconds
     if isinstance(limit, bool) or not isinstance(limit, int | float) or not 0 < limit <= LONGEST_RUN_SECONDS:
         faults.append(Fault("time_limit_seconds", _shown(limit), f"must be above 0, at most {LONGEST_RUN_SECONDS:.0f}"))
@@ -116,6 +116,10 @@ def _range_faults(limit: Range, value: object) -> list[Fault]:
     if isinstance(value, int) and not isinstance(value, bool) and limit.minimum <= value <= limit.maximum:
         return []
     return [Fault(limit.name, _shown(value), f"must be a whole number from {limit.minimum} to {limit.maximum}")]
+
+
+def _word_faults(name: str, value: object, allowed: tuple[str, ...]) -> list[Fault]:
+    return [] if value in allowed else [Fault(name, _shown(value), f"must be one of {', '.join(allowed)}")]
 
 
 def _shown(value: object) -> OptionValue:

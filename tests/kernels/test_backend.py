@@ -43,6 +43,18 @@ def test_nccl_is_chosen_only_when_every_rank_gets_a_gpu(world_size: int, gpu_cou
     assert choose_backend(world_size, gpu_count, nccl_built=True) == chosen
 
 
+@pytest.mark.parametrize(("wanted", "gpu_count", "chosen"), [("gloo", 8, "gloo"), ("nccl", 4, "nccl"), ("auto", 4, "nccl")])
+def test_a_backend_that_is_wanted_is_chosen(wanted: str, gpu_count: int, chosen: str) -> None:
+    assert choose_backend(4, gpu_count, nccl_built=True, wanted=wanted) == chosen
+
+
+@pytest.mark.parametrize(("gpu_count", "built", "why"), [(3, True, "needs a GPU for each of 4 ranks, and there are 3"),
+                                                         (4, False, "this torch has no NCCL")])
+def test_nccl_where_it_cannot_be_had_is_refused_in_words(gpu_count: int, built: bool, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        choose_backend(4, gpu_count, nccl_built=built, wanted="nccl")
+
+
 def test_a_torch_without_nccl_gets_gloo_on_any_box() -> None:
     assert choose_backend(2, 8, nccl_built=False) == "gloo"
 

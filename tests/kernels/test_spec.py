@@ -100,7 +100,7 @@ def test_a_buffer_too_long_to_count_is_refused_unless_it_is_only_timed() -> None
 
 
 @pytest.mark.parametrize(("field", "wrong"), [
-    ("repetitions", (2, 10, True, "3")), ("warmup_steps", (0, 10, 2.5)), ("purpose", ("mining", "")),
+    ("repetitions", (2, 10, True, "3")), ("warmup_steps", (0, 10, 2.5)), ("purpose", ("mining", "")), ("backend", ("mpi", "")),
     ("time_limit_seconds", (0, -1.0, float("nan"), float("inf"), 86_401, "60", True)),
 ])
 def test_a_launch_that_could_not_bring_a_verdict_is_refused(field: str, wrong: tuple[object, ...]) -> None:

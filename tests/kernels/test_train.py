@@ -54,6 +54,7 @@ def test_a_nan_on_the_last_rank_is_not_passed_over(differences: list[list[float]
     (("--spec", "{"), "--spec is no RunSpec as JSON"),
     (("--spec", '{"P": 2}'), "'experiments'"),
     (("--spec", '{"P": 2, "experiments": [], "colour": "red"}'), "colour"),
+    (("--spec", "{}", "--backend", "gloo"), "--backend goes with --strategy"),
     ((), "give either --strategy or --spec"),
 ])
 def test_what_a_rank_cannot_run_is_refused_in_words(
