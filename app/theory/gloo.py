@@ -1,7 +1,10 @@
-"""What gloo sends, rank by rank, as its own code cuts a buffer.
+"""What gloo, the backend of the runs on CPU, sends rank by rank: derived from how its own code cuts a buffer.
 
-Measured with the kernel's TCP counters on PyTorch 2.13 (payload = fp64 minus fp32, P = 2 to 8, short and odd lengths) and
-equal to the byte, rank by rank. gloo is the backend of the runs on CPU.
+Source: gloo/allreduce.cc, function `ring` (github.com/pytorch/gloo). A buffer is cut into equal segments, as many for each rank:
+at least two, because one is reduced while the other travels, and so many that none is over 1 MiB (kMaxSegmentSize in
+gloo/allreduce.h). Chunk r, rank r's segments, ends there; the segment size is rounded up, so the last chunks may be short or
+empty. A test runs that function's loop and finds the same; the kernel's TCP counters agree to the byte (PyTorch 2.13, P = 2 to
+8, short and odd lengths).
 """
 
 from __future__ import annotations
@@ -19,9 +22,10 @@ def all_reduce_by_rank(s: int, P: int) -> tuple[int, ...]:
         sent[r] = 2 s - block[(r - 1) mod P] - block[r]
         block[k] = s - 2 k c limited to 0 .. 2 c         c = ceil(s / (2 P)), the segment
 
-    gloo cuts the buffer in 2 P segments, two a rank; the last ones may be short or empty, so a small buffer is cut very
-    unevenly: s = 4 on P = 4 sends 6, 4, 6, 8. Only if 2 P divides s do all send the same. The total is 2 (P - 1) s for
-    every s. Holds while `cut_is_known(s, P)`. Raises ValueError if s < 0 or P < 1.
+    In the reduce-scatter a rank sends all blocks but its own, where it ends; in the all-gather all but that of rank r - 1, to
+    which it sends. The last blocks may be short or empty, so a small buffer is cut very unevenly: s = 4 on P = 4 sends 6, 4, 6,
+    8. Only if 2 P divides s do all send the same. The total is 2 (P - 1) s for every s. Holds while `cut_is_known(s, P)`.
+    Raises ValueError if s < 0 or P < 1.
     """
     block = all_reduce_blocks(s, P)
     return tuple(2 * s - block[rank - 1] - block[rank] if P > 1 else 0 for rank in range(P))

@@ -57,3 +57,33 @@ def test_the_cut_is_known_up_to_the_size_of_a_counting_run_in_fp64() -> None:
     assert gloo.cut_is_known(262_144, 1)
     assert not gloo.cut_is_known(262_145, 1)
     assert gloo.cut_is_known(262_145, 2)
+
+
+def sent_by_gloos_loop(s: int, P: int, element_bytes: int) -> tuple[int, ...]:
+    """What the function `ring` in gloo/allreduce.cc hands to the sockets: its segments, offsets and loops, run step by step."""
+    total = s * element_bytes
+    num_segments = _up_to(max(-(-total // gloo.MAX_SEGMENT_BYTES), 2 * P), P)
+    segment, each = _up_to(-(-total // num_segments), element_bytes), num_segments // P
+
+    def length(index: int) -> int:
+        return max(0, min(segment, total - segment * (index % num_segments)))
+
+    steps = range(num_segments - each)
+    return tuple(sum(length(first * each + step) for first in (rank + 1, rank) for step in steps) // element_bytes
+                 for rank in range(P))
+
+
+def _up_to(value: int, multiple: int) -> int:
+    return -(-value // multiple) * multiple
+
+
+@given(s=LENGTHS, P=WORLDS, element_bytes=st.sampled_from([2, 4, 8]))
+def test_by_rank_is_what_gloos_own_loop_sends(s: int, P: int, element_bytes: int) -> None:
+    assert gloo.all_reduce_by_rank(s, P) == sent_by_gloos_loop(s, P, element_bytes)
+
+
+@given(P=st.integers(2, 8), spare=st.integers(0, 9))
+def test_up_to_the_longest_buffer_that_is_known_fp64_is_cut_as_fp32(P: int, spare: int) -> None:
+    s = 2 * P * gloo.MAX_SEGMENT_BYTES // gloo.WIDEST_ELEMENT_BYTES - spare
+    assert gloo.cut_is_known(s, P)
+    assert sent_by_gloos_loop(s, P, 8) == sent_by_gloos_loop(s, P, 4) == gloo.all_reduce_by_rank(s, P)
