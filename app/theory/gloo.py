@@ -1,6 +1,6 @@
 """What gloo, the backend of the runs on CPU, sends rank by rank: derived from how its own code cuts a buffer.
 
-Source: gloo/allreduce.cc, function `ring` (github.com/pytorch/gloo). A buffer is cut into equal segments, as many for each rank:
+Source: gloo/allreduce.cc, function `ring` (github.com/pytorch/gloo). A buffer is cut into equal segments, as many for a rank:
 at least two, because one is reduced while the other travels, and so many that none is over 1 MiB (kMaxSegmentSize in
 gloo/allreduce.h). Chunk r, rank r's segments, ends there; the segment size is rounded up, so the last chunks may be short or
 empty. A test runs that function's loop and finds the same; the kernel's TCP counters agree to the byte (PyTorch 2.13, P = 2 to
