@@ -250,6 +250,15 @@ def cancel(session: Session, run_id: str, learner_id: str) -> Cancelled:
     return Cancelled.ENDED
 
 
+def leave(session: Session, learner_id: str) -> None:
+    """Take back all that this learner waits for, before the learner's data is deleted: afterwards nobody could."""
+    _hold_learner(session, learner_id)
+    mine = select(runs.c.id).join(run_requests, run_requests.c.run_id == runs.c.id)
+    mine = mine.where(run_requests.c.learner_id == learner_id, ~run_requests.c.withdrawn, runs.c.state.in_(ALIVE))
+    for run_id in session.execute(mine.order_by(runs.c.number)).scalars().all():
+        cancel(session, run_id, learner_id)
+
+
 WHILE_QUEUED = Failure(
     "The run was cancelled while it waited for its turn. You can start it again at any time.",
     exit="cancelled",

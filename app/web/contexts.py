@@ -282,9 +282,22 @@ class ProgressRow:
 
 
 @dataclass(frozen=True)
+class RunRow:
+    """One run on the learner's own page; `setting` is "" where it cannot be read."""
+
+    id: str
+    title: str
+    setting: str
+    outcome: str
+    asked: str
+
+
+@dataclass(frozen=True)
 class Me(Context):
     template: ClassVar[str] = "pages/me.html"
     rows: tuple[ProgressRow, ...]
+    runs: tuple[RunRow, ...]  # the latest first
+    all_runs: int  # how many there are; the page lists fewer where there are many
     known: bool  # whether anything is kept about this visitor
     unconfirmed: bool  # the form for deleting came without its tick
 

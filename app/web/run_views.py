@@ -89,12 +89,17 @@ def element(place: Place | None) -> str:
 
 def titles(run: Run, place: Place | None) -> list[str]:
     """What the strategies of a run are called: as in the lesson, or told apart among themselves."""
-    if is_timing(run.spec):
-        return timing_titles(run.spec)
-    if place is not None:
-        return [place.experiment.title_of(place.taught(one) or one) for one in run.spec.experiments]
-    among = Experiment("", "", "", None, run.spec.P, run.spec.experiments)
-    return [among.title_of(one) for one in run.spec.experiments]
+    if is_timing(run.spec) or place is None:
+        return plain_titles(run.spec)
+    return [place.experiment.title_of(place.taught(one) or one) for one in run.spec.experiments]
+
+
+def plain_titles(run: spec.RunSpec) -> list[str]:
+    """The same for a run of no lesson."""
+    if is_timing(run):
+        return timing_titles(run)
+    among = Experiment("", "", "", None, run.P, run.experiments)
+    return [among.title_of(one) for one in run.experiments]
 
 
 def status_view(seen: Seen, place: Place | None, said: str | None = None, *, alone: bool = False) -> views.Status:

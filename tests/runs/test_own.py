@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 from app.db import Database
 from app.runs import own
 from app.runs.queue import Run, State
+from app.tables import runs
 from kernels.spec import RunSpec
 from tests.runs import asking
 from tests.runs.asking import ask, cancel, spec
@@ -95,3 +98,40 @@ def test_a_forgotten_run_is_nobody_s_latest_but_is_kept(database: Database) -> N
     assert found is not None
     assert found.id == first, "it still waits, so it was not forgotten"
     assert asking.get(database, second).state is State.CANCELLED
+
+
+def history(database: Database, learner: str) -> list[own.Entry]:
+    with database.reading() as session:
+        return own.history(session, learner)
+
+
+def test_the_history_has_all_that_was_asked_for_joined_shown_taken_back_or_forgotten(database: Database) -> None:
+    asking.show_worker(database)
+    shown = ask(database, "bob", spec(1)).run_id
+    asking.end(database, asking.take(database))
+    joined = ask(database, "bob", spec(2)).run_id
+    assert ask(database, "ada", spec(1)).run_id == shown
+    assert ask(database, "ada", spec(2)).run_id == joined
+    cancelled, forgotten = (ask(database, "ada", spec(tokens)).run_id for tokens in (3, 4))
+    for run_id in (cancelled, forgotten):
+        cancel(database, run_id, "ada")
+    with database.writing() as session:
+        own.forget(session, "ada", forgotten)
+    found = history(database, "ada")
+    assert [(entry.id, entry.state, entry.asked_first) for entry in found] == [
+        (forgotten, State.CANCELLED, True), (cancelled, State.CANCELLED, True), (joined, State.QUEUED, False),
+        (shown, State.DONE, False)]
+    assert found[0].spec is not None
+    assert found[0].spec.experiments == spec(4).experiments
+    assert [entry.id for entry in history(database, "bob")] == [joined, shown]
+    assert history(database, "eve") == []
+
+
+def test_an_export_is_json_and_names_a_run_of_another_version(database: Database) -> None:
+    run_id = ask(database, "ada", spec()).run_id
+    with database.writing() as session:
+        session.execute(runs.update().values(spec={"of_another_version": 1}))
+    with database.reading() as session:
+        [row] = json.loads(json.dumps(own.export(session, "ada")))
+    assert (row["id"], row["address"], row["spec"], row["state"]) == (run_id, f"/runs/{run_id}", None, "queued")
+    assert row["asked_at"].endswith("+00:00")

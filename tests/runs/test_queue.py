@@ -290,6 +290,20 @@ def test_a_shared_run_goes_on_until_the_last_one_cancels(database: Database) -> 
     assert ask(database, "eve", spec()).shared == "new"  # Nobody joins a run that is on its way out.
 
 
+def test_whoever_leaves_takes_everything_back_and_ends_what_nobody_else_waits_for(database: Database) -> None:
+    running, waiting, shared, bobs = (ask(database, who, spec(tokens)).run_id
+                                      for tokens, who in enumerate(("ada", "ada", "ada", "bob"), 1))
+    lease = take(database)
+    assert lease.run.id == running
+    ask(database, "bob", spec(3))
+    with database.writing() as session:
+        queue.leave(session, "ada")
+        queue.leave(session, "nobody")
+    assert get(database, running).cancel_requested
+    assert [get(database, run_id).state for run_id in (waiting, shared, bobs)] == [State.CANCELLED, State.QUEUED, State.QUEUED]
+    assert not get(database, shared).cancel_requested
+
+
 def test_whoever_withdrew_and_asks_again_waits_again(database: Database) -> None:
     asked = ask(database, "ada", spec())
     ask(database, "bob", spec())

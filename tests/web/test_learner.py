@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
+from app.runs.store import State
+from app.web import learner
+from tests.web.runs_made_up import finish, press, read, run_id_of, take
 from tests.web.sites import LESSON, make_app
 
 EIGHT = f"{LESSON}/checkpoints/eight-gpus"
@@ -105,6 +110,41 @@ def test_a_guess_alone_is_something_kept_that_can_be_taken_away_and_deleted(clie
     assert 'action="/me/delete"' in page
     client.post("/me/delete", data={"confirm": "yes"})
     assert "Nothing is kept about this browser." in client.get("/me").text
+
+
+def test_runs_are_listed_with_their_addresses_and_taken_along(web_app: FastAPI, client: TestClient) -> None:
+    ended = run_id_of(press(client, P=4))
+    finish(web_app, take(web_app, ended))
+    run_id = run_id_of(press(client, P=2, L=3))
+    page = client.get("/me").text
+    assert "Nothing is kept" not in page
+    assert page.index(f'href="/runs/{run_id}"') < page.index(f'href="/runs/{ended}"')
+    told = r">Three ways, four GPUs</a></th><td data-l=\"At\">P.=.4, L.=.2, [^<]+</td><td data-l=\"Outcome\">measured<"
+    assert re.search(told, page)
+    assert 'data-l="Outcome">waits for its turn<' in page
+    exported = client.get("/me/export").json()["runs"]
+    assert [(run["id"], run["state"], run["spec"]["P"]) for run in exported] == [(run_id, "queued", 2), (ended, "done", 4)]
+    assert TestClient(web_app).get("/me/export").json()["runs"] == []
+
+
+def test_runs_beyond_the_latest_are_counted(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learner, "MOST_RUNS", 1)
+    first, second = (run_id_of(press(client, P=P, H=6)) for P in (2, 3))
+    page = client.get("/me").text
+    assert second in page
+    assert first not in page
+    assert "These are the latest 1 of 2." in page
+
+
+def test_deleting_cancels_a_run_that_waits_for_nobody_else_and_forgets_whose_it_was(
+    web_app: FastAPI, client: TestClient
+) -> None:
+    run_id = run_id_of(press(client, P=2, H=7))
+    assert client.post("/me/delete", data={"confirm": "yes"}).status_code == 303
+    assert "Nothing is kept about this browser." in client.get("/me").text
+    run = read(web_app, run_id)
+    assert (run.state, run.asked_by) == (State.CANCELLED, None)
+    assert "This run was cancelled." in client.get(f"/runs/{run_id}").text
 
 
 def test_deleting_needs_the_tick(client: TestClient) -> None:
