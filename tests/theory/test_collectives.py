@@ -30,17 +30,27 @@ TOTALS = {
     "send_recv": collectives.send_recv,
 }
 MEANS = {
-    "all_reduce": (collectives.ring_all_reduce, collectives.ring_all_reduce_padded),
-    "reduce_scatter": (collectives.reduce_scatter, collectives.reduce_scatter_padded),
-    "all_gather": (collectives.all_gather, collectives.all_gather_padded),
+    "all_reduce": collectives.ring_all_reduce,
+    "reduce_scatter": collectives.reduce_scatter,
+    "all_gather": collectives.all_gather,
+    "all_to_all": collectives.all_to_all,
 }
+PADDED = {
+    "all_reduce": collectives.ring_all_reduce_padded,
+    "reduce_scatter": collectives.reduce_scatter_padded,
+    "all_gather": collectives.all_gather_padded,
+}
+
+
+def sent_by_plan(collective: str, s: int, P: int) -> tuple[int, ...]:
+    """Elements that each rank sends when our kernels run it on s of them."""
+    return schedule.elements_sent(schedule.COLLECTIVE_PLANS[collective](P), s)
 
 
 @pytest.mark.parametrize("collective", schedule.COLLECTIVE_PLANS)
 @given(s=LENGTHS, P=WORLDS)
 def test_our_formula_by_rank_is_what_the_plan_sends(collective: str, s: int, P: int) -> None:
-    plan = schedule.COLLECTIVE_PLANS[collective](P)
-    assert OWN[collective](s, P) == schedule.elements_sent(plan, s)
+    assert OWN[collective](s, P) == sent_by_plan(collective, s, P)
 
 
 @pytest.mark.parametrize("collective", OWN)
@@ -51,11 +61,21 @@ def test_the_total_does_not_depend_on_the_cut(collective: str, s: int, P: int) -
 
 @pytest.mark.parametrize("collective", MEANS)
 @given(s=LENGTHS, P=WORLDS)
-def test_the_mean_times_the_gpus_is_the_total_and_padding_never_sends_less(collective: str, s: int, P: int) -> None:
-    mean, padded = MEANS[collective]
-    assert mean(s, P) * P == TOTALS[collective](s, P)
-    assert mean(s, P) <= padded(s, P)
-    assert (mean(s, P) == padded(s, P)) == (s % P == 0 or P == 1)
+def test_the_mean_is_that_of_what_the_plan_sends(collective: str, s: int, P: int) -> None:
+    assert MEANS[collective](s, P) == Fraction(sum(sent_by_plan(collective, s, P)), P)
+
+
+@pytest.mark.parametrize("collective", PADDED)
+@given(s=LENGTHS, P=WORLDS)
+def test_padded_chunks_are_sent_as_the_plan_sends_the_padded_buffer(collective: str, s: int, P: int) -> None:
+    filled_up = s + -s % P
+    assert sent_by_plan(collective, filled_up, P) == (PADDED[collective](s, P),) * P
+
+
+def test_the_taught_formulas_at_32_elements_on_4_gpus() -> None:
+    assert [mean(32, 4) for mean in MEANS.values()] == [48, 24, 24, 24]
+    assert [total(32, 4) for total in TOTALS.values()] == [192, 96, 96, 96, 96, 32]
+    assert [padded(30, 4) for padded in PADDED.values()] == [48, 24, 24]
 
 
 @pytest.mark.parametrize("collective", OWN)

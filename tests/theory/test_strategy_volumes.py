@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.theory import batch, data_parallel, pipeline_parallel, tensor_parallel, units, zero
+from app.theory import batch, collectives, data_parallel, pipeline_parallel, tensor_parallel, units, zero
+from kernels import schedule
 
 WORLDS = st.integers(1, 128)
 LAYERS = st.integers(1, 24)
@@ -38,9 +39,11 @@ def test_a_megatron_pair_needs_half(P: int, pairs: int, H: int, T: int) -> None:
 
 
 @given(P=WORLDS, L=LAYERS, H=WIDTHS, T=TOKENS)
-def test_more_gpus_than_columns_send_no_more_tensor_traffic(P: int, L: int, H: int, T: int) -> None:
-    assert tensor_parallel.exact_total(P, L, H, T) == tensor_parallel.exact_total(min(P, H), L, H, T)
-    assert tensor_parallel.exact_volume(P, L, H, T) <= tensor_parallel.taught_volume(P, L, H, T)
+def test_a_tensor_step_sends_two_all_reduces_a_layer_among_the_gpus_that_hold_a_piece(P: int, L: int, H: int, T: int) -> None:
+    active = P if P <= H else H
+    once = sum(schedule.elements_sent(schedule.ring_all_reduce(active), T * H))
+    assert tensor_parallel.exact_total(P, L, H, T) == 2 * L * once
+    assert tensor_parallel.exact_volume(P, L, H, T) == Fraction(2 * L * once, active)
 
 
 @given(T=TOKENS, H=WIDTHS, t=st.integers(1, 64))
@@ -48,10 +51,15 @@ def test_sequence_parallelism_sends_the_same_bytes(T: int, H: int, t: int) -> No
     assert tensor_parallel.sequence_parallel_layer_volume(T, H, t) == tensor_parallel.transformer_layer_volume(T, H, t)
 
 
-@given(T=TOKENS, H=WIDTHS)
-def test_partitioned_activations_add_one_all_gather_to_full_recomputation(T: int, H: int) -> None:
-    share = tensor_parallel.partitioned_activation_overhead()
-    assert share * tensor_parallel.transformer_layer_recompute_limit(T, H) == T * H
+@given(T=TOKENS, H=WIDTHS, t=st.integers(2, 64))
+def test_partitioned_activations_add_one_all_gather_to_full_recomputation(T: int, H: int, t: int) -> None:
+    added = collectives.all_gather(T * H, t) / tensor_parallel.transformer_layer_recompute_volume(T, H, t)
+    assert added == tensor_parallel.partitioned_activation_overhead() == Fraction(1, 12)
+
+
+def test_a_transformer_layer_recomputed_on_many_gpus_comes_close_to_twelve_activations() -> None:
+    assert tensor_parallel.transformer_layer_recompute_limit(3, 10) == 360
+    assert tensor_parallel.transformer_layer_recompute_volume(3, 10, 1000) == Fraction(360 * 999, 1000)
 
 
 @given(P=WORLDS, L=LAYERS, H=WIDTHS, T=TOKENS, m=st.integers(1, 16))
