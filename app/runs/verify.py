@@ -5,6 +5,7 @@ One launch per world size carries all cells of that size: joining costs more tha
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,12 +15,12 @@ from app.errors import RunEnded
 from app.runs.launch import Event, Launcher
 from app.runs.results import Result, Verdict, compare
 from kernels.spec import (
-    COLLECTIVES,
-    IMPLEMENTATIONS,
     STRATEGY_SPECS,
+    Choice,
     Experiment,
     OptionValue,
     RunSpec,
+    StrategySpec,
     experiment_faults,
     is_installed,
 )
@@ -28,15 +29,16 @@ LAYERS = range(1, 7)
 WIDTHS = (2, 4, 8, 16)
 TOKENS = (1, 3)
 MICRO_BATCHES = (1, 3)
-# Options beside the defaults, each at every shape (L, H, T) below; sequence parallelism needs tokens that many P divide.
-OPTIONS: Mapping[str, Sequence[Mapping[str, OptionValue]]] = {
-    "data_parallel": (
-        {"sync": "per_parameter"}, {"sync": "bucketed"}, {"sync": "bucketed", "bucket_bytes": 80},
+Options = Mapping[str, OptionValue]
+# Options that make sense only together, and numbers. Words that a strategy declares and that occur nowhere here run alone.
+TOGETHER: Mapping[str, Sequence[Options]] = {
+    "data_parallel": (  # 65 bytes: no whole number of elements
+        {"sync": "per_parameter"}, {"sync": "bucketed"}, {"sync": "bucketed", "bucket_bytes": 65},
         {"accumulation": 3}, {"accumulation": 3, "sync_when": "every_micro_step"}, {"comm_dtype": "bf16"},
         {"sync": "bucketed", "accumulation": 2, "sync_when": "every_micro_step", "comm_dtype": "bf16"},
     ),
     "ddp": (
-        {"bucket_bytes": 80}, {"accumulation": 3}, {"accumulation": 3, "sync_when": "every_micro_step"},
+        {"bucket_bytes": 65}, {"accumulation": 3}, {"accumulation": 3, "sync_when": "every_micro_step"},
         {"comm_dtype": "bf16"}, {"bucket_bytes": 80, "comm_dtype": "bf16", "accumulation": 2},
     ),
     "tensor_megatron": (
@@ -44,9 +46,12 @@ OPTIONS: Mapping[str, Sequence[Mapping[str, OptionValue]]] = {
         {"activations": "sequence_parallel", "collectives": "ring"},
     ),
 }
+# L, H and T with options: sequence parallelism needs tokens that many P divide, 1F1B as many micro-batches as stages.
 OPTION_SHAPES = ((2, 4, 4), (4, 8, 24), (5, 3, 1))
+OPTION_MICRO_BATCHES = 5
 # Buffer lengths for the collectives: shorter than any world, divided by some P and not by others, and one of several KB.
 LENGTHS = (3, 32, 1001)
+CALLS = 3  # of the collective in one step, at the second length
 
 QUICK_CELLS = 20  # per world size: the whole quick run stays below two minutes on two cores
 SECONDS_TO_JOIN = 30.0
@@ -76,25 +81,37 @@ def grid(world_size: int) -> list[Experiment]:
 def _all_settings() -> Iterator[Experiment]:
     for name, strategy in STRATEGY_SPECS.items():
         if name == "ring_all_reduce":
-            yield from _collectives(name)
+            yield from _collectives(strategy)
             continue
         if name == "loss_reduction":  # its model and its batch are what they are
-            yield from (Experiment(name, options={"loss": loss}) for loss in ("sum", "mean"))
+            yield from (Experiment(name, options=options) for options in ({}, *beside_the_defaults(strategy)))
             continue
-        for options in OPTIONS.get(name, ()):
-            yield from (Experiment(name, *shape, options=options) for shape in OPTION_SHAPES)
+        micro_batches = OPTION_MICRO_BATCHES if strategy.uses_micro_batches else 1
+        for options in beside_the_defaults(strategy):
+            yield from (Experiment(name, *shape, micro_batches, options) for shape in OPTION_SHAPES)
         for layers in LAYERS:
             for width in WIDTHS:
                 for tokens in TOKENS:
-                    for micro_batches in MICRO_BATCHES if strategy.uses_micro_batches else (1,):
-                        yield Experiment(name, layers, width, tokens, micro_batches)
+                    for m in MICRO_BATCHES if strategy.uses_micro_batches else (1,):
+                        yield Experiment(name, layers, width, tokens, m)
 
 
-def _collectives(name: str) -> Iterator[Experiment]:
-    for collective in COLLECTIVES:
-        for implementation in IMPLEMENTATIONS:
-            for length in LENGTHS:
-                yield Experiment(name, options={"collective": collective, "implementation": implementation, "elements": length})
+def beside_the_defaults(strategy: StrategySpec) -> list[Options]:
+    """Options of this strategy that are run beside its defaults: those named TOGETHER, and every word not among them."""
+    chosen: list[Options] = list(TOGETHER.get(strategy.name, ()))
+    for option in strategy.options:
+        if isinstance(option, Choice):
+            chosen += [{option.name: word} for word in option.values[1:] if all(one.get(option.name) != word for one in chosen)]
+    return chosen
+
+
+def _collectives(strategy: StrategySpec) -> Iterator[Experiment]:
+    """Every collective in every implementation, so all words of one option with all words of the other."""
+    choices = [option for option in strategy.options if isinstance(option, Choice)]
+    for words in itertools.product(*(choice.values for choice in choices)):
+        chosen = {choice.name: word for choice, word in zip(choices, words, strict=True)}
+        yield from (Experiment(strategy.name, options={**chosen, "elements": length}) for length in LENGTHS)
+        yield Experiment(strategy.name, options={**chosen, "elements": LENGTHS[1], "calls": CALLS})
 
 
 def quick(cells: list[Experiment], seed: int, world_size: int) -> list[Experiment]:

@@ -9,7 +9,7 @@ import pytest
 from app.errors import RunFailed
 from app.runs import verify
 from app.runs.launch import Cancelled, Event, OnEvent, ignore, never
-from kernels.spec import STRATEGY_SPECS, Experiment, RunReport, RunSpec, experiment_faults
+from kernels.spec import STRATEGY_SPECS, Choice, Experiment, RunReport, RunSpec, experiment_faults
 from tests.runs.made_up import MadeUpLauncher, report
 
 SINGLE, DATA = Experiment("single"), Experiment("data_parallel")
@@ -51,6 +51,24 @@ def test_a_quick_part_is_fixed_by_its_seed_and_leaves_no_strategy_out(world_size
 def test_the_whole_grid_reaches_every_strategy_that_is_installed() -> None:
     reached = {cell.strategy for world_size in (1, 2, 4) for cell in verify.grid(world_size)}
     assert reached == {name for name in STRATEGY_SPECS if verify.is_installed(name)}
+
+
+@pytest.mark.parametrize("name", [name for name in STRATEGY_SPECS if verify.is_installed(name)])
+def test_every_word_and_every_number_that_a_strategy_declares_is_run(name: str) -> None:
+    cells = [cell for world_size in (2, 4) for cell in verify.grid(world_size) if cell.strategy == name]
+    for option in STRATEGY_SPECS[name].options:
+        chosen = {cell.option(option.name) for cell in cells}
+        if isinstance(option, Choice):
+            assert chosen == set(option.values), option.name
+        else:
+            assert len(chosen) > 1, option.name
+
+
+def test_a_word_declared_today_is_in_the_grid_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    colours = Choice("colour", "what to paint", ("none", "red"))
+    spec = replace(STRATEGY_SPECS["pipeline_torch"], options=(*STRATEGY_SPECS["pipeline_torch"].options, colours))
+    monkeypatch.setitem(STRATEGY_SPECS, "pipeline_torch", spec)
+    assert {cell.option("colour") for cell in verify.grid(4) if cell.strategy == "pipeline_torch"} == {"none", "red"}
 
 
 def test_what_sends_as_predicted_is_equal_and_holds() -> None:

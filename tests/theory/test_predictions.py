@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.runs.verify import OPTIONS
+from app.runs.verify import beside_the_defaults
 from app.theory import CAUSE_TEXT, Cause, Prediction, predict
 from app.theory.units import BYTES_PER_ELEMENT
 from app.theory.volume import UNEVEN
@@ -20,7 +20,9 @@ Options = dict[str, OptionValue]
 CASES: list[tuple[str, Options]] = [(name, {}) for name in STRATEGY_SPECS if name != "ring_all_reduce"]
 CASES += [("ring_all_reduce", {"collective": collective, "implementation": implementation})
           for collective in COLLECTIVES for implementation in IMPLEMENTATIONS]
-CASES += [("ring_all_reduce", {"calls": 3}), *((name, dict(options)) for name, all_of in OPTIONS.items() for options in all_of)]
+CASES += [("ring_all_reduce", {"calls": 3})]
+CASES += [(name, dict(options)) for name, strategy in STRATEGY_SPECS.items() if name != "ring_all_reduce"
+          for options in beside_the_defaults(strategy)]
 EACH = pytest.mark.parametrize(("strategy", "options"), CASES, ids=[f"{name}{list(given.values())}" for name, given in CASES])
 SETTINGS = st.fixed_dictionaries({
     "P": st.integers(1, 40), "L": st.sampled_from([2, 4, 6, 8]), "H": st.integers(1, 40), "T": st.integers(1, 16),
