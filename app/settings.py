@@ -60,6 +60,9 @@ class Settings(BaseSettings):
     run_seconds: float = _setting(60.0, "time limit of one run", "seconds, from 5 to 3600", ge=5, le=3600)
     concurrency: int = _setting(1, "runs that a worker carries out at a time", "a whole number from 1 to 64", ge=1, le=64)
     run_quota: int = _setting(60, "runs one learner may start in an hour", "a whole number from 0 to 100000", ge=0, le=100_000)
+    keep_runs_days: int = _setting(
+        90, "days after which a run that has ended is deleted", "a whole number from 1 to 36500", ge=1, le=36_500
+    )
     answer_quota: int = _setting(
         600, "answers one learner may send in an hour", "a whole number from 1 to 100000", ge=1, le=100_000
     )

@@ -195,11 +195,11 @@ run_requests = Table(
     Index("ix_run_requests_run_id", "run_id"),
 )
 
-# What /metrics has counted of runs that are deleted since: a counter never falls. `name` is a state, a phase or "losses".
+# What /metrics has counted of runs that are deleted since: a counter never falls. `name` is a state, or a column that was summed.
 swept = Table(
     "swept",
     metadata,
-    Column("name", String(16), primary_key=True),
+    Column("name", String(24), primary_key=True),
     Column("count", Integer, nullable=False),
     Column("seconds", Float, nullable=False),
 )

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from app.errors import RunNotFound, RunUnreadable
 from app.runs import sharing, stored
 from app.runs.stored import Failure, Progress
-from app.tables import run_requests, runs, workers
+from app.tables import run_requests, runs, swept, workers
 from kernels.spec import Environment, RunReport, RunSpec
 
 # A worker that lives shows itself every few seconds; one not seen for this long is away.
@@ -219,15 +219,35 @@ class Figures:
 
 
 def figures(session: Session) -> Figures:
-    """Counted over all runs there ever were."""
-    counted = session.execute(select(runs.c.state, func.count().label("runs")).group_by(runs.c.state))
-    states: dict[str, int] = {row.state: row.runs for row in counted}
-    columns = [runs.c[f"{name}_seconds"] for name in SECONDS]
-    totals = session.execute(select(*map(func.sum, columns), *map(func.count, columns), func.sum(runs.c.losses))).one()
-    phases = len(SECONDS)
+    """Counted over all runs there ever were, those that were deleted among them."""
+    totals = counted(session)
+    for row in session.execute(select(swept)):
+        count, seconds = totals.get(row.name, (0, 0.0))
+        totals[row.name] = (count + row.count, seconds + row.seconds)
     return Figures(
-        by_state={state: states.get(state.value, 0) for state in State},
-        seconds=dict(zip(SECONDS, (float(value or 0) for value in totals[:phases]), strict=True)),
-        counts=dict(zip(SECONDS, totals[phases : 2 * phases], strict=True)),
-        losses=totals[-1] or 0,
+        by_state={state: totals.get(state.value, (0, 0.0))[0] for state in State},
+        seconds={phase: totals[_column(phase)][1] for phase in SECONDS},
+        counts={phase: totals[_column(phase)][0] for phase in SECONDS},
+        losses=totals[LOSSES][0],
     )
+
+
+LOSSES = "losses"
+
+
+def counted(session: Session, *which: ColumnElement[bool]) -> dict[str, tuple[int, float]]:
+    """By state how many of these runs there are, by phase how many took how long in all, and how many workers they lost."""
+    states = session.execute(select(runs.c.state, func.count()).where(*which).group_by(runs.c.state))
+    columns = [runs.c[_column(phase)] for phase in SECONDS]
+    sums = session.execute(
+        select(*map(func.count, columns), *map(func.sum, columns), func.sum(runs.c.losses)).where(*which)
+    ).one()
+    phases = len(SECONDS)
+    totals: dict[str, tuple[int, float]] = {state: (count, 0.0) for state, count in states}
+    for phase, count, seconds in zip(SECONDS, sums[:phases], sums[phases:-1], strict=True):
+        totals[_column(phase)] = (count, float(seconds or 0))
+    return totals | {LOSSES: (sums[-1] or 0, 0.0)}
+
+
+def _column(phase: str) -> str:
+    return f"{phase}_seconds"

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
@@ -25,7 +26,7 @@ from app.db import Database, open_database
 from app.errors import AppError, RunCancelled, RunEnded, RunTimedOut, StorageRefused
 from app.migrations import migrate
 from app.private_files import make_private_folder
-from app.runs import leases, results, sharing, slots, timing
+from app.runs import leases, results, retention, sharing, slots, timing
 from app.runs.launch import Event, Launcher, LocalLauncher
 from app.runs.leases import Held, Lease, Order, Outcome
 from app.runs.store import State
@@ -44,6 +45,7 @@ ORDERS_SECONDS = 0.2  # how often a running lane asks whether its run was cancel
 # A lane that cannot show a sign of life stops well before others take its run up.
 MUTE_SECONDS = 8.0
 SHOW_SECONDS = 5.0
+SWEEP_SECONDS = 24 * 3600.0  # how often old runs are looked for, after the start
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.2, 3.0
 LAST_WORD_SECONDS = 4.0  # told to stop, a lane tries for this long to store what it has
 
@@ -60,7 +62,9 @@ def run_worker(settings: Settings, make_launcher: MakeLauncher | None = None) ->
         make_private_folder(settings.data_dir)
         with closing(open_database(settings.storage_url)) as database:
             migrate(database)
-            _run_lanes([Lane(database, settings.data_dir, make, stopping) for _ in range(settings.concurrency)], stopping)
+            keep = timedelta(days=settings.keep_runs_days)
+            lanes = [Lane(database, settings.data_dir, make, stopping, keep) for _ in range(settings.concurrency)]
+            _run_lanes(lanes, stopping)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -90,17 +94,21 @@ def _run_lanes(lanes: list[Lane], stopping: threading.Event) -> None:
 
 
 class Lane:
-    """One run at a time, on a launcher that is kept warm between runs."""
+    """One run at a time, on a launcher that is kept warm between runs. Runs that ended longer ago than `keep` are deleted."""
 
-    def __init__(self, database: Database, folder: Path, make_launcher: MakeLauncher, stopping: threading.Event) -> None:
+    def __init__(
+        self, database: Database, folder: Path, make_launcher: MakeLauncher, stopping: threading.Event, keep: timedelta
+    ) -> None:
         self._database = database
         self._folder = folder
         self._make_launcher = make_launcher
         self._stopping = stopping
+        self._keep = keep
         self._owner = ""
         self._silence = Silence()
         self._shown = -math.inf
         self._observed = -math.inf
+        self._swept = -math.inf
 
     def serve(self) -> None:
         """Until told to stop."""
@@ -143,6 +151,8 @@ class Lane:
             self._observed = now
             if (lease := self._take_over_a_lost_run(now)) is not None:
                 return lease
+        if now - self._swept >= SWEEP_SECONDS:
+            self._sweep(now)
         with self._database.reading() as session:
             if not leases.anything_to_take(session):
                 return None
@@ -152,6 +162,15 @@ class Lane:
     def _show(self, session: Session, now: float) -> None:
         leases.show_worker(session, self._owner, os.getpid(), sharing.versions())
         self._shown = now
+
+    def _sweep(self, now: float) -> None:
+        """A few at a time: between them others write, and runs are taken."""
+        with self._database.writing() as session:
+            deleted = retention.sweep(session, datetime.now(UTC) - self._keep)
+        if deleted:
+            log.info("old runs deleted", runs=deleted)
+        else:
+            self._swept = now
 
     def _take_over_a_lost_run(self, now: float) -> Lease | None:
         with self._database.reading() as session:

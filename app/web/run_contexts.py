@@ -197,3 +197,4 @@ class RunPage(Context):
     lesson: str  # the address where the run belongs; "" for none
     lesson_title: str
     refresh: bool  # whether it is under way: without a script the page comes again by itself
+    kept_days: int  # after it has ended

@@ -134,6 +134,7 @@ def run_page(request: Request, site: SiteDep, who: VisitorDep, run_id: str, of: 
         lesson="" if place is None else lesson_address(place, run.spec),
         lesson_title="" if place is None else place.lesson.title,
         refresh=view.status is not None,
+        kept_days=site.settings.keep_runs_days,
     )
     return render(request, page, headers=PRIVATE)
 

@@ -13,12 +13,13 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from app.db import Database
-from app.errors import AppError
+from app.errors import AppError, RunNotFound
 from app.runs.queue import Cancelled, State
 from app.runs.worker import Lane, run_worker
 from app.settings import Settings
@@ -30,6 +31,7 @@ from tests.runs.asking import PATIENCE, ask, cancel, get, spec, take, wait_for, 
 from tests.runs.made_up import MadeUpLauncher
 from tests.runs.worker_process import running
 
+KEEP = timedelta(days=90)
 LONG = 3600.0  # seconds of a run that a test ends
 CAP_SYS_ADMIN = 1 << 21
 
@@ -54,7 +56,7 @@ def folder(tmp_path: Path) -> Path:
 def lane(database: Database, folder: Path, launcher: MadeUpLauncher) -> Iterator[threading.Event]:
     """One lane of this process at work; the event tells it to stop."""
     stopping = threading.Event()
-    thread = threading.Thread(target=Lane(database, folder, lambda: launcher, stopping).serve)
+    thread = threading.Thread(target=Lane(database, folder, lambda: launcher, stopping, KEEP).serve)
     thread.start()
     try:
         yield stopping
@@ -159,6 +161,20 @@ def test_a_lane_told_to_stop_gives_its_run_back_and_the_next_one_takes_it_up(dat
     assert get(database, asked.run_id).state is State.QUEUED
     with lane(database, folder, MadeUpLauncher()):
         assert wait_for(database, asked.run_id, State.DONE).losses == 0
+
+
+def test_runs_that_ended_long_ago_are_deleted_at_the_start_and_others_are_carried_out(database: Database, folder: Path) -> None:
+    old, young = (ask(database, "ada", spec(tokens)).run_id for tokens in (1, 2))
+    for run_id, age in ((old, KEEP + timedelta(minutes=1)), (young, KEEP - timedelta(minutes=1))):
+        cancel(database, run_id, "ada")
+        with database.writing() as session:
+            session.execute(runs.update().where(runs.c.id == run_id).values(ended_at=datetime.now(UTC) - age))
+    asked = ask(database, "ada", spec(3))
+    with lane(database, folder, MadeUpLauncher()):
+        wait_for(database, asked.run_id, State.DONE)
+    with pytest.raises(RunNotFound):
+        get(database, old)
+    assert get(database, young).state is State.CANCELLED
 
 
 def test_a_fault_of_our_own_ends_the_worker_instead_of_being_hidden(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def upgrade() -> None:
     op.create_index("ix_runs_asked_by_started_at", "runs", ["asked_by", "started_at"])
     op.create_table(
         "swept",
-        sa.Column("name", sa.String(16), nullable=False),
+        sa.Column("name", sa.String(24), nullable=False),
         sa.Column("count", sa.Integer, nullable=False),
         sa.Column("seconds", sa.Float, nullable=False),
         sa.PrimaryKeyConstraint("name", name="pk_swept"),
