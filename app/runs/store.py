@@ -221,9 +221,9 @@ class Figures:
 def figures(session: Session) -> Figures:
     """Counted over all runs there ever were, those that were deleted among them."""
     totals = counted(session)
-    for row in session.execute(select(swept)):
-        count, seconds = totals.get(row.name, (0, 0.0))
-        totals[row.name] = (count + row.count, seconds + row.seconds)
+    for name, count, seconds in session.execute(select(swept.c.name, swept.c.count, swept.c.seconds)):
+        there = totals.get(name, (0, 0.0))
+        totals[name] = (there[0] + count, there[1] + seconds)
     return Figures(
         by_state={state: totals.get(state.value, (0, 0.0))[0] for state in State},
         seconds={phase: totals[_column(phase)][1] for phase in SECONDS},
