@@ -14,13 +14,16 @@ from app.theory import FORMULAS, Formula, Number, plain_text
 from app.theory.published import Check
 from app.theory.units import BYTES_PER_ELEMENT
 from app.theory.volume import Volume
-from kernels.spec import STRATEGY_SPECS
+from kernels.spec import STRATEGY_SPECS, Experiment, to_json
 
 
 def setting(result: Result) -> str:
     """'Tensor parallel: P = 4, L = 2, H = 4, T = 1', with what else was asked for."""
-    experiment = result.experiment
-    values = {"P": result.P, "L": experiment.L, "H": experiment.H, "T": experiment.T}
+    return _setting(result.P, result.experiment)
+
+
+def _setting(world_size: int, experiment: Experiment) -> str:
+    values = {"P": world_size, "L": experiment.L, "H": experiment.H, "T": experiment.T}
     strategy = STRATEGY_SPECS.get(experiment.strategy)
     if strategy is None or strategy.uses_micro_batches:
         values["m"] = experiment.m
@@ -133,7 +136,7 @@ def _published_miss(check: Check) -> str:
 
 def _run_miss(cell: Cell) -> str:
     if cell.result is None:
-        return f"P = {cell.P}, {cell.experiment.strategy}: {cell.failure}"
+        return f"{_setting(cell.P, cell.experiment)}: {cell.failure}"
     return f"{setting(cell.result)}: {cell.result.verdict}. {explain(cell.result)}"
 
 
@@ -145,7 +148,7 @@ def verification_json(published: Checks, rows: Sequence[Row], cells: Sequence[Ce
         "strategies": [{"strategy": row.strategy, "cells": row.cells, "equal": row.equal, "differs": row.differs,
                         "inconclusive": row.inconclusive, "failed": row.failed, "causes": list(row.gaps)} for row in rows],
         "reports": [result_json(cell.result) for cell in cells if cell.result is not None],
-        "failures": [{"P": cell.P, "strategy": cell.experiment.strategy, "message": cell.failure}
+        "failures": [{"spec": {"P": cell.P, **to_json(cell.experiment)}, "message": cell.failure}
                      for cell in cells if cell.result is None],
     }
 

@@ -1,6 +1,7 @@
 """Every strategy against real runs: the grid, and what became of each cell.
 
-One launch per world size carries all cells of that size: joining costs more than measuring.
+One launch per world size carries all cells of that size, for joining costs more than measuring; those that a failed cell leaves
+without a result get another launch.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import itertools
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from app.errors import RunEnded
 from app.runs.launch import Event, Launcher
@@ -56,6 +57,7 @@ CALLS = 3  # of the collective in one step, at the second length
 QUICK_CELLS = 20  # per world size: the whole quick run stays below two minutes on two cores
 SECONDS_TO_JOIN = 30.0
 SECONDS_PER_CELL = 6.0  # a generous bound; about 0.3 is usual
+MOST_ENDED = 3  # launches that one strategy may end on one world size before its further cells are left out
 
 
 @dataclass(frozen=True)
@@ -128,21 +130,68 @@ def quick(cells: list[Experiment], seed: int, world_size: int) -> list[Experimen
     return [cell for _, cell in sorted(turns, key=lambda turn: turn[0])[:QUICK_CELLS]]
 
 
-def verify_world(launcher: Launcher, world_size: int, experiments: list[Experiment],
+def verify_world(launcher: Launcher, world_size: int, experiments: Sequence[Experiment],
                  on_progress: Callable[[int, int], None]) -> list[Cell]:
-    """Run these cells in one launch. When the launch ends without a report, every cell says why."""
-    limit = SECONDS_TO_JOIN + SECONDS_PER_CELL * len(experiments)
-    spec = RunSpec(P=world_size, experiments=tuple(experiments), time_limit_seconds=limit)
+    """Run these cells in one launch. Where one of them ends it, the others get another.
 
-    def on_event(event: Event) -> None:
-        if "experiment" in event.facts:
-            on_progress(event.facts["experiment"], len(experiments))
+    `on_progress` is told how many cells are done, and how many there are.
+    """
+    world = _World(launcher, world_size, experiments, on_progress)
+    world.measure(range(len(experiments)))
+    return [world.cells[place] for place in range(len(experiments))]
 
-    try:
-        report = launcher.run(spec, on_event=on_event)
-    except RunEnded as ended:
-        return [Cell(world_size, experiment, None, str(ended)) for experiment in experiments]
-    return [Cell(world_size, result.experiment, result) for result in compare(report)]
+
+@dataclass
+class _World:
+    """The cells of one world size, and by their places what became of those that are done."""
+
+    launcher: Launcher
+    world_size: int
+    experiments: Sequence[Experiment]
+    on_progress: Callable[[int, int], None]
+    cells: dict[int, Cell] = field(default_factory=dict)
+    ended_by: Counter[str] = field(default_factory=Counter)  # launches that ended in a cell of this strategy
+
+    def measure(self, wanted: Sequence[int]) -> None:
+        """Give these cells a launch, and where it ends early one to those before the cell that ended it and to those after."""
+        places = [place for place in wanted if not self._given_up(place)]
+        if not places:
+            return
+        begun: dict[int | None, int] = {}  # by rank, the cell it was in; by None the last that any began
+
+        def on_event(event: Event) -> None:
+            if "experiment" in event.facts:
+                begun[event.facts.get("rank")] = begun[None] = event.facts["experiment"]
+                self.on_progress(len(self.cells) + event.facts["experiment"], len(self.experiments))
+
+        try:
+            report = self.launcher.run(self._spec(places), on_event=on_event)
+        except RunEnded as ended:
+            last = begun.get(ended.rank, begun.get(None))
+            self._fail(places if last is None else [places[last]], str(ended))
+            if last is not None:
+                self.ended_by[self.experiments[places[last]].strategy] += 1
+                self.measure(places[:last])
+                self.measure(places[last + 1:])
+        else:
+            for place, result in zip(places, compare(report), strict=True):
+                self.cells[place] = Cell(self.world_size, result.experiment, result)
+
+    def _spec(self, places: Sequence[int]) -> RunSpec:
+        limit = SECONDS_TO_JOIN + SECONDS_PER_CELL * len(places)
+        return RunSpec(self.world_size, tuple(self.experiments[place] for place in places), time_limit_seconds=limit)
+
+    def _given_up(self, place: int) -> bool:
+        """Whether its strategy has ended so many launches that it gets no further one; then the cell says so."""
+        strategy = self.experiments[place].strategy
+        if self.ended_by[strategy] < MOST_ENDED:
+            return False
+        self._fail([place], f"Not run: {strategy} had ended {MOST_ENDED} launches on {self.world_size} ranks.")
+        return True
+
+    def _fail(self, places: Sequence[int], why: str) -> None:
+        for place in places:
+            self.cells[place] = Cell(self.world_size, self.experiments[place], None, why)
 
 
 @dataclass(frozen=True)

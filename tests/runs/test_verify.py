@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
+from app import texts
 from app.errors import RunFailed
 from app.runs import verify
 from app.runs.launch import Cancelled, Event, OnEvent, ignore, never
@@ -16,11 +18,26 @@ SINGLE, DATA = Experiment("single"), Experiment("data_parallel")
 
 
 class FailingLauncher:
-    """Each run starts its first experiment and ends there."""
+    """Ends each run at the first experiment that `fails`, on rank 1, while rank 0 has gone on to the next one.
+
+    Without `fails` it ends before any has begun.
+    """
+
+    def __init__(self, fails: Callable[[Experiment], bool] | None = None) -> None:
+        self.fails = fails
+        self.launches: list[int] = []
 
     def run(self, spec: RunSpec, on_event: OnEvent = ignore, cancelled: Cancelled = never) -> RunReport:
-        on_event(Event("phase", {"experiment": 0}))
-        raise RunFailed("Rank 1 was killed.")
+        self.launches.append(len(spec.experiments))
+        if self.fails is None:
+            raise RunFailed("No rank could join.")
+        for place, experiment in enumerate(spec.experiments):
+            for rank in range(spec.P):
+                on_event(Event("phase", {"experiment": place, "rank": rank}))
+            if self.fails(experiment):
+                on_event(Event("phase", {"experiment": place + 1, "rank": 0}))
+                raise RunFailed(f"Rank 1 was killed in {experiment.strategy}.", rank=1)
+        return report(spec)
 
 
 def quiet(_done: int, _total: int) -> None:
@@ -97,13 +114,41 @@ def test_right_bytes_with_other_weights_count_as_a_difference() -> None:
     assert (row.equal, row.differs, row.holds) == (0, 1, False)
 
 
-def test_a_launch_that_fails_fails_each_of_its_cells_with_the_reason() -> None:
-    progress: list[tuple[int, int]] = []
-    cells = verify.verify_world(FailingLauncher(), 2, [SINGLE, SINGLE], lambda done, total: progress.append((done, total)))
+def test_a_launch_in_which_nothing_begins_fails_each_of_its_cells_with_the_reason() -> None:
+    launcher = FailingLauncher()
+    cells = verify.verify_world(launcher, 2, [SINGLE, SINGLE], quiet)
     row = row_of(cells)
     assert (row.cells, row.failed, row.holds) == (2, 2, False)
-    assert {cell.failure for cell in cells} == {"Rank 1 was killed."}
-    assert progress == [(0, 2)]
+    assert {cell.failure for cell in cells} == {"No rank could join."}
+    assert launcher.launches == [2]
+
+
+def test_a_cell_that_ends_its_launch_fails_alone() -> None:
+    progress: list[tuple[int, int]] = []
+    launcher = FailingLauncher(lambda experiment: experiment.strategy == "ddp")
+    asked = [SINGLE, SINGLE, Experiment("ddp"), SINGLE, Experiment("single", T=3)]
+    cells = verify.verify_world(launcher, 2, asked, lambda done, total: progress.append((done, total)))
+    assert [cell.experiment for cell in cells] == asked
+    assert [cell.failure for cell in cells] == ["", "", "Rank 1 was killed in ddp.", "", ""]
+    assert [cell.holds for cell in cells] == [True, True, False, True, True]
+    assert launcher.launches == [5, 2, 2]
+    assert progress[-1] == (4, 5)
+
+
+def test_a_failed_cell_is_told_with_its_setting() -> None:
+    failed = verify.Cell(4, Experiment("pipeline_torch", L=3, m=2, options={"schedule": "1f1b"}), None, "Rank 1 was killed.")
+    told = texts.verification({}, verify.summary([failed]), [failed])
+    assert "Pipeline parallel (torch): P = 4, L = 3, H = 4, T = 1, m = 2, schedule = 1f1b: Rank 1 was killed." in told
+    [listed] = texts.verification_json({}, (), [failed], holds=False)["failures"]
+    assert (listed["spec"]["P"], listed["spec"]["options"], listed["message"]) == (4, {"schedule": "1f1b"}, "Rank 1 was killed.")
+
+
+def test_a_strategy_that_always_ends_its_launch_gets_three_and_the_others_are_measured() -> None:
+    launcher = FailingLauncher(lambda experiment: experiment.strategy == "ddp")
+    asked = [Experiment("ddp", T=tokens) for tokens in range(1, 9)] + [SINGLE]
+    cells = verify.verify_world(launcher, 2, asked, quiet)
+    assert [cell.failure.split(":")[0] for cell in cells] == ["Rank 1 was killed in ddp."] * 3 + ["Not run"] * 5 + [""]
+    assert launcher.launches == [9, 8, 7, 1]
 
 
 def test_a_strategy_of_which_nothing_was_run_has_no_row() -> None:
