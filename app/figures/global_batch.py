@@ -52,6 +52,7 @@ class Factor:
 class GlobalBatchView:
     replicas: int
     factors: tuple[Factor, ...]
+    sign: str  # between factors, or between the two parts of what cannot run
     finding: Finding
     wide: Drawing
     narrow: Drawing
@@ -70,11 +71,12 @@ def compute(inputs: Inputs) -> GlobalBatchView:
     title = f"{counted(P, 'GPU')} in {counted(whole, 'replica')} of {t} × {p}" + (f", {spare} left over" if spare else "")
     factors = (Factor(f"{whole:,}", _word(whole, "replica")), Factor(f"{b:,}", f"{_word(b, 'sequence')} a micro-batch"),
                Factor(f"{A:,}", _word(A, "micro-step")))
+    parts = (Factor(f"{whole:,}", _word(whole, "whole replica")), Factor(f"{spare:,}", f"{_word(spare, 'GPU')} left over"))
     rows = (("GPUs in one replica, t × p", f"{t * p:,}"), ("Whole replicas, d = P / (t p)", f"{whole:,}"),
             ("GPUs left over", f"{spare:,}"), ("Sequences at a time, d × b", f"{whole * b:,}" if tiles else "refused"),
             ("Sequences an optimizer step, d × b × A", f"{total:,}" if tiles else "refused"))
     return GlobalBatchView(
-        replicas=whole, factors=factors if tiles else (), finding=_finding(P, t, p, b, A, total),
+        replicas=whole, factors=factors if tiles else parts, sign="×" if tiles else "+", finding=_finding(P, t, p, b, A, total),
         wide=_drawing(P, t, p, 820), narrow=_drawing(P, t, p, 350), title=title, table=rows,
         status=f"{title}: {counted(total, 'sequence')} an optimizer step." if tiles else f"{title}: refused.",
     )
@@ -99,10 +101,10 @@ def _finding(P: int, t: int, p: int, b: int, A: int, total: int) -> Finding:
 
 
 def _drawing(P: int, t: int, p: int, width: float) -> Drawing:
-    """Replicas in rows, as many as fit; then the cells that are left over."""
+    """Replicas in rows; then the cells that are left over."""
     inside_width, inside_height = svg.squares_extent(t * p, t, CELL, PITCH)
     group_width, group_height = inside_width + 2 * INSET, inside_height + 2 * INSET
-    columns = max(1, int((width - 2 + GROUP_GAP) // (group_width + GROUP_GAP)))
+    columns = _a_row(width - 2, group_width, GROUP_GAP)
     whole, spare = divmod(P, t * p)
     groups: list[Group] = []
     for index in range(whole):
@@ -110,7 +112,13 @@ def _drawing(P: int, t: int, p: int, width: float) -> Drawing:
         y = 1 + index // columns * (group_height + GROUP_GAP)
         groups.append(Group(x, y, group_width, group_height, svg.squares(t * p, x + INSET, y + INSET, t, CELL, PITCH)))
     bottom = groups[-1].y + group_height + GROUP_GAP if groups else 1.0
-    across = int((width - 2) // PITCH)
+    across = _a_row(width - 2, CELL, PITCH - CELL)
     left_over = svg.squares(spare, 1 + INSET, bottom, across, CELL, PITCH) if spare else ""
     height = bottom + (svg.squares_extent(spare, across, CELL, PITCH)[1] if spare else -GROUP_GAP) + 2
     return Drawing(width, height, tuple(groups), left_over)
+
+
+def _a_row(room: float, size: float, gap: float) -> int:
+    """How many stand side by side: the largest power of two that fits, because clusters come in such numbers."""
+    fitting = max(1, int((room + gap) // (size + gap)))
+    return 1 << (fitting.bit_length() - 1)

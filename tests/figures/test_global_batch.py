@@ -39,8 +39,17 @@ def test_sixteen_gpus_of_two_by_two_are_four_replicas_and_128_sequences() -> Non
 def test_what_does_not_tile_is_refused_and_says_why(query: dict[str, int], strong: str) -> None:
     view = global_batch(**query)
     assert view.finding.strong == strong
-    assert not view.factors
+    assert view.sign == "+"
+    whole, left_over = (int(part.number) for part in view.factors)
+    assert (whole, left_over) == divmod(query["P"], 4)
     assert "refused" in view.status
+
+
+def test_replicas_stand_in_rows_of_sixteen_and_on_a_phone_of_eight() -> None:
+    view = global_batch(P=64, t=1, p=1)
+    for drawing, row in ((view.wide, 16), (view.narrow, 8)):
+        heights = [group.y for group in drawing.groups]
+        assert [heights.count(y) for y in sorted(set(heights))] == [row] * (64 // row)
 
 
 @settings(max_examples=150, deadline=None)
