@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from app.figures import svg
@@ -69,6 +70,7 @@ class Layout:
     gap: float
     name_room: float
     top: float
+    words: Mapping[str, str]  # shorter ones for heads, where there is no room
 
     def x(self, place: int) -> float:
         return self.left + place * (self.side + self.gap)
@@ -77,8 +79,10 @@ class Layout:
         return self.x(place) + self.side / 2
 
 
-WIDE = Layout(width=820, left=100, side=64, gap=93, name_room=0, top=56)
-NARROW = Layout(width=350, left=16, side=48, gap=19, name_room=22, top=56)
+WIDE = Layout(width=820, left=100, side=64, gap=93, name_room=0, top=56, words={})
+NARROW = Layout(width=350, left=16, side=48, gap=19, name_room=22, top=56, words={
+    "partial sums": "parts", "its columns": "columns", "its rows": "rows", "its slice": "slice", "with zeros": "and zeros",
+})
 
 
 @dataclass(frozen=True)
@@ -117,7 +121,7 @@ def draw(content: Content, layout: Layout) -> Drawing:
             signs += _signs(content, layout, y + layout.name_room, share.rank)
         y += (IDLE_ROW if share.idle else layout.side + ROW_GAP) + layout.name_room * (not share.idle)
     y += AFTER_IDLE * content.shares[-1].idle
-    heads = [Text(layout.middle(place), 16 + 18 * line, text, strong=line == 0)
+    heads = [Text(layout.middle(place), 16 + 18 * line, layout.words.get(text, text), strong=line == 0)
              for place, lines in enumerate(content.heads) for line, text in enumerate(lines)]
     rules, sums, notes = _sums(content, layout, y)
     height = y + (SUM_ROOM if content.sums else 0)

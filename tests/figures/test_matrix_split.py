@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -133,3 +134,14 @@ def test_everything_lies_inside_the_drawing(query: dict[str, Any]) -> None:
             half = 3.4 * len(text.text) if text.anchor == "middle" else 0
             assert -1 <= text.x - half <= text.x + half <= drawing.width + 1, text
             assert 0 < text.y <= drawing.height
+
+
+@settings(max_examples=100, deadline=None)
+@given(values)
+def test_heads_keep_apart(at: dict[str, Any]) -> None:
+    view = split(**at)
+    for drawing, character in ((view.wide, 6.9), (view.narrow, 6.6)):
+        for line in {head.y for head in drawing.heads}:
+            heads = [head for head in drawing.heads if head.y == line]
+            for left, right in pairwise(heads):
+                assert right.x - left.x >= character * (len(left.text) + len(right.text)) / 2 + 4
