@@ -1,4 +1,4 @@
-"""How long an all-reduce takes: the alpha-beta model for ring and tree, fitted to measured times; step counts inside NCCL."""
+"""How long a collective takes: the alpha-beta model, fitted to measured times of all-reduces; step counts inside NCCL."""
 
 from __future__ import annotations
 
@@ -51,6 +51,67 @@ def single_tree_seconds(P: int, n: int, alpha: float, B: float) -> float:
     positive("alpha", alpha)
     positive("B", B)
     return float(2 * (whole("P", P) - 1).bit_length() * (alpha + whole("n", n, 0) / B))
+
+
+def reduce_scatter_seconds(P: int, n: int, alpha: float, B: float) -> float:
+    """Seconds of a ring reduce-scatter whose input has n bytes on each GPU.
+
+        time = (P - 1) alpha + (P - 1) / P * n / B
+
+    P - 1 steps, in each of which every GPU sends one of P chunks to its neighbour; adding up is free.
+    Raises ValueError as `ring_all_reduce_seconds`. Derived from Thakur, Rabenseifner & Gropp 2005, pairwise exchange.
+    """
+    return _chunk_a_step_seconds(P, n, alpha, B)
+
+
+def all_gather_seconds(P: int, n: int, alpha: float, B: float) -> float:
+    """Seconds of a ring all-gather whose result has n bytes.
+
+        time = (P - 1) alpha + (P - 1) / P * n / B
+
+    Raises ValueError as `ring_all_reduce_seconds`. Source: Thakur, Rabenseifner & Gropp 2005, ring.
+    """
+    return _chunk_a_step_seconds(P, n, alpha, B)
+
+
+def all_to_all_seconds(P: int, n: int, alpha: float, B: float) -> float:
+    """Seconds of an all-to-all in which each GPU hands out n bytes, a block of n / P in each of P - 1 steps.
+
+        time = (P - 1) alpha + (P - 1) / P * n / B
+
+    In step k every GPU sends straight to the one k places on; its own block stays. Raises ValueError as
+    `ring_all_reduce_seconds`. Derived from Thakur, Rabenseifner & Gropp 2005, pairwise exchange.
+    """
+    return _chunk_a_step_seconds(P, n, alpha, B)
+
+
+def _chunk_a_step_seconds(P: int, n: int, alpha: float, B: float) -> float:
+    positive("alpha", alpha)
+    positive("B", B)
+    return float((whole("P", P) - 1) * (alpha + whole("n", n, 0) / P / B))
+
+
+def broadcast_seconds(P: int, n: int, alpha: float, B: float) -> float:
+    """Seconds of a broadcast of n bytes along a binomial tree, the whole buffer in each message.
+
+        time = ceil(log2(P)) (alpha + n / B)
+
+    In each step every GPU that has the buffer passes it on. Raises ValueError as `ring_all_reduce_seconds`.
+    Source: Thakur, Rabenseifner & Gropp 2005, binomial tree.
+    """
+    positive("alpha", alpha)
+    positive("B", B)
+    return float((whole("P", P) - 1).bit_length() * (alpha + whole("n", n, 0) / B))
+
+
+def send_recv_seconds(P: int, n: int, alpha: float, B: float) -> float:
+    """Seconds in which rank 0 sends n bytes to rank 1: alpha + n / B, the model itself; 0 on one GPU.
+
+    Raises ValueError as `ring_all_reduce_seconds`. Source: Thakur, Rabenseifner & Gropp 2005, cost model.
+    """
+    positive("alpha", alpha)
+    positive("B", B)
+    return float(alpha + whole("n", n, 0) / B) if whole("P", P) > 1 else 0.0
 
 
 def algbw(n: int, seconds: float) -> float:

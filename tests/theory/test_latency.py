@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.theory import latency
+from app.theory import FORMULAS, latency
 from app.theory.latency import Point, fit_alpha_beta
+from kernels import schedule
+from kernels.spec import COLLECTIVES
 
 WORLDS = st.integers(3, 512)
 ALPHAS = st.floats(1e-6, 1e-3)
@@ -31,8 +33,40 @@ def test_the_tree_wins_below_the_crossover_and_the_ring_above(P: int, alpha: flo
     assert latency.ring_all_reduce_seconds(P, large, alpha, B) < latency.double_tree_seconds(P, large, alpha, B)
 
 
+SECONDS = {
+    "all_reduce": latency.ring_all_reduce_seconds,
+    "reduce_scatter": latency.reduce_scatter_seconds,
+    "all_gather": latency.all_gather_seconds,
+    "broadcast": latency.broadcast_seconds,
+    "all_to_all": latency.all_to_all_seconds,
+    "send_recv": latency.send_recv_seconds,
+}
+
+
+def test_every_collective_that_runs_has_a_time() -> None:
+    assert set(SECONDS) == set(COLLECTIVES)
+    assert {f"latency.{function.__name__}" for function in SECONDS.values()} <= set(FORMULAS)
+
+
+@pytest.mark.parametrize("collective", SECONDS)
+@given(P=st.integers(1, 24), each=st.integers(0, 10**6), alpha=ALPHAS, B=BANDWIDTHS)
+def test_a_collective_takes_the_longest_message_of_each_step_of_its_plan(
+        collective: str, P: int, each: int, alpha: float, B: float) -> None:
+    plan, n = schedule.COLLECTIVE_PLANS[collective](P), each * P
+    chunk = schedule.chunk_sizes(n, plan.num_chunks)
+    steps = sum(max(alpha + chunk[transfer.chunk] / B for transfer in step) for step in plan.steps)
+    assert math.isclose(SECONDS[collective](P, n, alpha, B), steps, rel_tol=1e-9)
+
+
+def test_a_mebibyte_on_eight_gpus_at_5_microseconds_and_25_gigabytes_a_second() -> None:
+    """Two halves of the published 143.4 microseconds of an all-reduce; 41.94 microseconds is the buffer over the link."""
+    times = {name: round(seconds(8, 2**20, 5e-6, 25e9) * 1e6, 2) for name, seconds in SECONDS.items()}
+    assert times == {"all_reduce": 143.4, "reduce_scatter": 71.7, "all_gather": 71.7, "all_to_all": 71.7,
+                     "broadcast": 140.83, "send_recv": 46.94}
+
+
 def test_one_gpu_waits_for_nobody() -> None:
-    assert latency.ring_all_reduce_seconds(1, 1024, 5e-6, 25e9) == 0
+    assert [seconds(1, 1024, 5e-6, 25e9) for seconds in SECONDS.values()] == [0] * 6
     assert latency.double_tree_seconds(1, 1024, 5e-6, 25e9) == 0
     assert latency.ring_steps_all_reduce(1) == latency.ring_steps_all_gather(1) == 0
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from app.theory import latency
 from app.theory.cards.card import NO_SCOPE, PER_GPU, TIME, card
-from app.theory.cards.sources import ALPHA_BETA, NCCL_TESTS, NCCL_TUNING, NVLINK, RING, derived
+from app.theory.cards.sources import ALPHA_BETA, NCCL_TESTS, NCCL_TUNING, NVLINK, RING, at, derived
 
 _MODEL = "A message of $n$ bytes takes $\\alpha + n / B$, whatever else is on the way."
 _MODEL_BREAKS = "Links that are shared, or messages too short to fill one, make $B$ smaller than the data sheet says."
+_LINKS = "All GPUs send at the same time over links of their own."
 _TUNER = "A message so small that bandwidth does not matter; the tuner’s extra term latencyInter is left out."
 
 CARDS = (
@@ -17,7 +18,7 @@ CARDS = (
         r"t_{\text{ring}} = 2\,(P-1)\,\alpha + \frac{2\,(P-1)}{P} \, \frac{n}{B}",
         unit="seconds",
         scope=TIME,
-        assumes=(_MODEL, "All GPUs send at the same time over links of their own.", "Adding up is free."),
+        assumes=(_MODEL, _LINKS, "Adding up is free."),
         breaks=_MODEL_BREAKS,
         sources=(ALPHA_BETA,),
     ),
@@ -44,6 +45,62 @@ CARDS = (
         assumes=(_MODEL, "The whole buffer climbs the tree level by level, and comes down again.", "Nothing overlaps."),
         breaks="Cut the buffer in pieces that follow one another and the second term loses its logarithm.",
         sources=(derived(ALPHA_BETA),),
+    ),
+    card(
+        latency.reduce_scatter_seconds,
+        "Time of a ring reduce-scatter",
+        r"t = (P-1)\,\alpha + \frac{P-1}{P} \, \frac{n}{B}",
+        unit="seconds",
+        scope=TIME,
+        assumes=(_MODEL, "$n$ is the full input of one GPU, cut into $P$ equal chunks.", _LINKS, "Adding up is free."),
+        breaks="Where a backend runs an all-reduce in its place, it takes twice as long. " + _MODEL_BREAKS,
+        sources=(derived(ALPHA_BETA), RING),
+    ),
+    card(
+        latency.all_gather_seconds,
+        "Time of a ring all-gather",
+        r"t = (P-1)\,\alpha + \frac{P-1}{P} \, \frac{n}{B}",
+        unit="seconds",
+        scope=TIME,
+        assumes=(_MODEL, "$n$ is the gathered result, of which each GPU brings $n / P$.", _LINKS),
+        breaks="With $n$ read as one GPU’s share the second term comes out $P$ times too small. " + _MODEL_BREAKS,
+        sources=(at(ALPHA_BETA, "ring all-gather"), RING),
+    ),
+    card(
+        latency.all_to_all_seconds,
+        "Time of an all-to-all",
+        r"t = (P-1)\,\alpha + \frac{P-1}{P} \, \frac{n}{B}",
+        unit="seconds",
+        scope=TIME,
+        assumes=(
+            _MODEL,
+            "$n$ is the send buffer of one GPU, cut into $P$ equal blocks, of which its own stays.",
+            "In each of $P - 1$ steps every GPU sends one block straight to its owner.",
+            "Every pair of GPUs has a link of its own, as fast as any other.",
+        ),
+        breaks="Where messages of a step meet on one link, as between two machines, they share its bandwidth.",
+        sources=(derived(at(ALPHA_BETA, "pairwise exchange")),),
+    ),
+    card(
+        latency.broadcast_seconds,
+        "Time of a broadcast over a tree",
+        r"t = \lceil \log_2 P \rceil \left( \alpha + \frac{n}{B} \right)",
+        unit="seconds",
+        scope=TIME,
+        assumes=(_MODEL, "In each step every GPU that has the whole buffer sends it to one that has not.", "Nothing overlaps."),
+        breaks="A long buffer goes faster in pieces: scattered first and then gathered by a ring, it takes about $2 n / B$ for "
+        "every $P$.",
+        sources=(at(ALPHA_BETA, "binomial tree"),),
+    ),
+    card(
+        latency.send_recv_seconds,
+        "Time of one message",
+        r"t = \alpha + \frac{n}{B} \quad (P > 1)",
+        unit="seconds",
+        scope=TIME,
+        assumes=(_MODEL, "Rank 0 sends one buffer to rank 1."),
+        breaks=_MODEL_BREAKS,
+        sources=(ALPHA_BETA,),
     ),
     card(
         latency.algbw,
