@@ -238,7 +238,9 @@ class NamedCause:
 
 @dataclass(frozen=True)
 class StrategyResult:
-    """One strategy, measured beside predicted."""
+    """One strategy, measured beside predicted. Totals and `wire_total` count all GPUs together; `standing` is the verdict in a
+    row of the table, and `departs` says that something in it is other than the formula or the prediction.
+    """
 
     strategy: str
     title: str
@@ -252,9 +254,12 @@ class StrategyResult:
     matrix: tuple[tuple[HeatCell, ...], ...]
     wire: WireBar | None
     formula_total: str
-    by_rank: str
+    predicted_total: str
     measured_total: str
-    verdict: str
+    wire_total: str
+    by_rank: str
+    standing: str
+    departs: bool
 
 
 @dataclass(frozen=True)

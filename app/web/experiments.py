@@ -16,7 +16,8 @@ Report = Mapping[str, Any]
 FULL_WIDTH = 98  # percent: the outline of the longest bar stays inside the drawing
 WIRE_WIDTH = 820
 SHADES = 10
-RANK_GAP = "\N{NO-BREAK SPACE}\N{NO-BREAK SPACE}"
+RANK_GAP = "\N{NO-BREAK SPACE} "
+NOT_MEASURED = "not measured"
 
 
 def command(world_size: int, run: spec.Experiment) -> str:
@@ -42,7 +43,7 @@ def result_view(report: Report, title: str = "") -> contexts.StrategyResult:
     strategy = spec.STRATEGY_SPECS[report["strategy"]]
     measured = report["measured"]
     payload = _payload(report)
-    total = None if payload is None else sum(payload)
+    wire = measured["wire_bytes_by_rank"]
     return contexts.StrategyResult(
         strategy=strategy.name,
         title=title or strategy.title,
@@ -54,12 +55,32 @@ def result_view(report: Report, title: str = "") -> contexts.StrategyResult:
         bars=_bars(report),
         bars_note=_bars_note(report),
         matrix=_matrix(None if payload is None else measured["matrix"]),
-        wire=_wire(payload, measured["wire_bytes_by_rank"]),
+        wire=_wire(payload, wire),
         formula_total=byte_count(report["predicted"]["total_bytes"]),
-        by_rank="not measured" if payload is None else RANK_GAP.join(thousands(count) for count in payload),
-        measured_total="not measured" if total is None else byte_count(total),
-        verdict=report["verdict"],
+        predicted_total=byte_count(report["backend_predicted"]["total_bytes"]),
+        measured_total=NOT_MEASURED if payload is None else byte_count(sum(payload)),
+        wire_total=NOT_MEASURED if payload is None or wire is None else byte_count(sum(wire)),
+        by_rank=NOT_MEASURED if payload is None else _by_rank(payload),
+        standing=_standing(report),
+        departs=report["verdict"] != "equal" or report["ideal_gap"]["bytes"] != 0,
     )
+
+
+def _by_rank(payload: Sequence[int]) -> str:
+    """'192 each', or what every rank sent where that is not the same."""
+    same = len(payload) > 1 and len(set(payload)) == 1
+    return f"{thousands(payload[0])} each" if same else RANK_GAP.join(map(thousands, payload))
+
+
+def _standing(report: Report) -> str:
+    """The verdict in a few words. What is equal to its prediction and not to the formula is never called equal alone."""
+    if report["verdict"] != "equal":
+        return "no verdict" if report["verdict"] == "inconclusive" else "differs"
+    gap = report["ideal_gap"]["bytes"]
+    if not gap:
+        return "equal"
+    backend, side = report["environment"]["backend"], "over" if gap > 0 else "under"
+    return f"as {backend} predicts; {byte_count(abs(gap))} {side} the formula"
 
 
 def _payload(report: Report) -> Sequence[int] | None:

@@ -7,8 +7,7 @@ from typing import ClassVar, Literal
 
 from markupsafe import Markup
 
-from app.web.collective_table import CollectiveTable
-from app.web.contexts import Context, StrategyResult
+from app.web.contexts import Context, NamedCause, StrategyResult
 from app.web.timing_views import Timing
 
 
@@ -54,16 +53,23 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Results:
-    """Strategies side by side. `name` keeps the tabs of two results on one page apart. Times, and collectives by the dozen, are
-    drawn in ways of their own."""
+    """Strategies side by side: all of them in one table, some `in_full`, of which the one that is `opened` is seen first.
+
+    `compared` puts the table before them and folds them away; `causes` then stand below the table. `name` keeps the tabs of two
+    results on one page apart.
+    """
 
     name: str
     heading: str
+    headline: Markup
+    backend: str
     strategies: tuple[StrategyResult, ...]
     left_out: tuple[LeftOut, ...]
+    in_full: tuple[StrategyResult, ...]
     tabs: bool
-    timing: Timing | None = None
-    table: CollectiveTable | None = None
+    opened: int
+    compared: bool
+    causes: tuple[NamedCause, ...]
 
 
 @dataclass(frozen=True)
@@ -128,11 +134,11 @@ class Measured:
     """A run of one's own that has ended well, and the ways to take it away."""
 
     run_id: str
-    headline: Markup
     setting: str
     age: str
     phases: tuple[Phase, ...]
-    results: Results
+    results: Results | None  # None where times were taken
+    timing: Timing | None
     command: str
 
 
@@ -141,7 +147,8 @@ class Recorded:
     """The run that ships with the lesson."""
 
     sentence: str
-    results: Results
+    results: Results | None  # None where times were taken
+    timing: Timing | None
 
 
 @dataclass(frozen=True)

@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import Any
 from urllib.parse import urlencode
 
-from markupsafe import Markup
 from sqlalchemy.orm import Session
 
 from app.course.model import Experiment
-from app.runs import own, queue, take_away
-from app.runs.queue import Run
+from app.runs import own, store, take_away
 from app.runs.results import predicted
+from app.runs.store import Run, State
 from app.runs.timing import PURPOSE
 from app.web import run_contexts as views
 from app.web import run_words as words
-from app.web.collective_table import CollectiveTable, collective_table
-from app.web.contexts import StrategyResult
 from app.web.deps import Site, Visitor
-from app.web.experiments import FULL_WIDTH, recorded_sentence, result_view
+from app.web.experiments import FULL_WIDTH, recorded_sentence
 from app.web.render import byte_count, thousands
 from app.web.run_forms import Place, left_out_of
-from app.web.timing_views import Timing, is_timing, measured_times, recorded_times, timing_titles
+from app.web.run_results import MOST_TABS, results_of
+from app.web.timing_views import is_timing, measured_times, recorded_times, timing_titles
 from kernels import spec
 
 POLL_MILLISECONDS = 200
 SLOWEST_POLL_MILLISECONDS = 2000  # somebody far back in the queue asks less often
-MOST_TABS = 4  # more stand below each other
 MOST_OUTLINES = 8
 PLAIN_PLACE = "run"
 
@@ -51,11 +47,11 @@ class Seen:
 def see(session: Session, run: Run, who: Visitor) -> Seen:
     """All that a page tells of a run, in the snapshot that it was read in."""
     now = datetime.now(UTC)
-    waiting = run.state is queue.State.QUEUED
+    waiting = run.state is State.QUEUED
     return Seen(
         run=run,
-        position=queue.position(session, run) if waiting else 0,
-        away_since=queue.worker_away_since(session, now) if waiting else None,
+        position=store.position(session, run) if waiting else 0,
+        away_since=store.worker_away_since(session, now) if waiting else None,
         mine=who.known and not run.state.is_final and own.waits_for(session, who.id, run.id),
         now=now,
     )
@@ -64,7 +60,7 @@ def see(session: Session, run: Run, who: Visitor) -> Seen:
 def look(site: Site, run_id: str, who: Visitor, place: Place | None = None) -> Seen:
     """For its `place` in a lesson together with what stood there before. Raises RunNotFound."""
     with site.database.reading() as session:
-        return _with_before(session, see(session, queue.get(session, run_id), who), who, place)
+        return _with_before(session, see(session, store.get(session, run_id), who), who, place)
 
 
 def latest_at(site: Site, who: Visitor, place: Place) -> Seen | None:
@@ -127,7 +123,7 @@ def _moment(seen: Seen) -> str:
     run, progress = seen.run, seen.run.progress
     if run.cancel_requested:
         return "stopping"
-    if run.state is queue.State.QUEUED:
+    if run.state is State.QUEUED:
         return f"place-{seen.position}{'-away' if seen.away_since else ''}"
     if progress is None or progress.phase not in ("warming up", "measuring"):
         return "launching"
@@ -136,7 +132,7 @@ def _moment(seen: Seen) -> str:
 
 def _sentence(seen: Seen, names: Sequence[str]) -> str:
     run = seen.run
-    if run.state is not queue.State.QUEUED:
+    if run.state is not State.QUEUED:
         return words.running(run, names)
     return words.queued(seen.position, "" if seen.away_since is None else words.worker_away(seen.away_since, seen.now))
 
@@ -195,10 +191,13 @@ def _ending(measured: views.Measured | None, failure: views.Failure | None) -> s
         return f"{failure.heading} {failure.message}"
     if measured is None:
         return ""
-    if measured.results.timing is not None:
-        return f"Measured. {measured.results.timing.status}"
-    verdicts = (f"{one.title}: {one.verdict}, {one.measured_total}." for one in measured.results.strategies)
-    return f"Measured. {' '.join(verdicts)}"
+    if measured.timing is not None:
+        return f"Measured. {measured.timing.status}"
+    assert measured.results is not None
+    strategies = measured.results.strategies
+    if len(strategies) > MOST_TABS:
+        return f"Measured. {measured.results.headline.striptags()}"
+    return " ".join(["Measured.", *(f"{one.title}: {one.measured_total}, {one.standing}." for one in strategies)])
 
 
 def _joined(seen: Seen, who: Visitor) -> str:
@@ -230,74 +229,39 @@ def _outline(size: int, experiment: spec.Experiment, title: str) -> views.Outlin
 
 def _measured(run: Run, seen: Seen, place: Place | None, who: Visitor, how: Setting) -> views.Measured:
     assert run.ended_at is not None
+    name = f"own-{element(place)}"
+    times = measured_times(name, run.report) if is_timing(run.spec) and run.report is not None else None
     whose = "" if run.asked_by == who.id or how.permalink else ", for somebody else who asked for the same"
     return views.Measured(
         run_id=run.id,
-        headline=Markup("") if is_timing(run.spec) else headline(run.results, titles(run, place)),
         setting="" if how.permalink else words.setting(run.spec),  # its own page has it as the headline
         age=f"Measured on this server {words.age(run.ended_at, seen.now)}{whose}.",
         phases=words.phases_of_done(run),
-        results=_results_of(run, place, f"own-{element(place)}"),
+        results=_counted(run, place, name) if times is None else None,
+        timing=times,
         command=take_away.command(run.spec),
     )
 
 
-def _results_of(run: Run, place: Place | None, name: str) -> views.Results:
-    if is_timing(run.spec) and run.report is not None:
-        return times_view(measured_times(name, run.report))
-    strategies = tuple(result_view(report, title) for report, title in zip(run.results, titles(run, place), strict=True))
+def _counted(run: Run, place: Place | None, name: str) -> views.Results:
     missing = left_out_of(place, run.spec) if place is not None else []
     title_of = place.experiment.title_of if place is not None else str
     left_out = tuple(_left_out(title_of(one), one, faults) for one, faults in missing)
-    return results_view(name, "In one launch", strategies, left_out, collective_table(run.results))
-
-
-def results_view(
-    name: str, heading: str, strategies: tuple[StrategyResult, ...], left_out: tuple[views.LeftOut, ...] = (),
-    table: CollectiveTable | None = None,
-) -> views.Results:
-    return views.Results(name, heading, strategies, left_out, 1 < len(strategies) <= MOST_TABS, table=table)
-
-
-def times_view(times: Timing) -> views.Results:
-    """Times in the place of strategies."""
-    return views.Results(times.name, "", (), (), False, timing=times)
+    return results_of(name, "In one launch", run.results, titles(run, place), left_out)
 
 
 def recorded_view(experiment: Experiment) -> views.Recorded | None:
     """Results in the order of the lesson, from the run that ships with it."""
+    name = f"shown-{experiment.id}"
     if experiment.purpose == PURPOSE:
-        return _recorded_times(experiment)
+        times = recorded_times(name, experiment.P)
+        return None if times is None else views.Recorded(recorded_sentence(times[1]), None, times[0])
     found = [(run, report) for run in experiment.strategies if (report := experiment.recorded_report(run)) is not None]
     if not found:
         return None
-    strategies = tuple(result_view(report, experiment.title_of(run)) for run, report in found)
-    table = collective_table([report for _, report in found])
-    results = results_view(f"shown-{experiment.id}", "All of them, in one launch", strategies, table=table)
-    return views.Recorded(recorded_sentence(found[0][1]), results)
-
-
-def _recorded_times(experiment: Experiment) -> views.Recorded | None:
-    recorded = recorded_times(f"shown-{experiment.id}", experiment.P)
-    return None if recorded is None else views.Recorded(recorded_sentence(recorded[1]), times_view(recorded[0]))
-
-
-def headline(results: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Markup:
-    """One sentence over several strategies; a single one has its own."""
-    if len(results) == 1:
-        return Markup("")
-    by_verdict = {verdict: [name for one, name in zip(results, names, strict=True) if one["verdict"] == verdict]
-                  for verdict in ("differs", "inconclusive")}
-    off = [f"{words.listed(who)} {words.verdict_of(verdict, len(who))}" for verdict, who in by_verdict.items() if who]
-    if off:
-        return Markup("<mark>{}</mark>: the reason stands with its numbers.").format("; ".join(off))
-    count = "Both" if len(results) == 2 else f"All {words.numeral(len(results))}"
-    equal = Markup("{} send what was predicted for this backend, to the byte.").format(count)
-    apart = [name for one, name in zip(results, names, strict=True) if one["ideal_gap"]["bytes"]]
-    if not apart:
-        return equal
-    who = f"{words.listed(apart)} {'departs' if len(apart) == 1 else 'depart'}"
-    return equal + Markup(" <mark>{} from the formula</mark>, for a reason that has a name.").format(who)
+    reports = [report for _, report in found]
+    results = results_of(name, "All of them, in one launch", reports, [experiment.title_of(run) for run, _ in found])
+    return views.Recorded(recorded_sentence(reports[0]), results, None)
 
 
 def _left_out(title: str, experiment: spec.Experiment, faults: Sequence[spec.Fault]) -> views.LeftOut:
@@ -314,7 +278,7 @@ def _failure(run: Run, how: Setting) -> views.Failure:
         message="" if failure is None else failure.message,
         log="" if failure is None else failure.log_tail,
         phases=words.phases_of_ended(run),
-        command="" if run.state is queue.State.CANCELLED else take_away.command(run.spec),
+        command="" if run.state is State.CANCELLED else take_away.command(run.spec),
     )
 
 

@@ -117,7 +117,7 @@ def test_bytes_that_cannot_be_are_not_drawn(noisy: dict[str, Any]) -> None:
     """Differences of two readings that never settled."""
     view = result_view(noisy)
     assert (view.bars, view.matrix, view.wire, view.measured_total) == ((), (), None, "not measured")
-    assert (view.by_rank, view.verdict) == ("not measured", "inconclusive")
+    assert (view.by_rank, view.wire_total, view.standing) == ("not measured", "not measured", "no verdict")
 
 
 def test_the_matrix_shades_by_share_and_leaves_itself_empty() -> None:
@@ -153,6 +153,7 @@ def test_a_recorded_run_says_when_and_where() -> None:
     assert recorded is not None
     assert recorded.sentence.startswith(
         "Recorded on 29 November 2026, on a machine with 2 CPU cores: PyTorch 2.13.0, gloo over TCP sockets")
+    assert recorded.results is not None
     assert len(recorded.results.strategies) == 3
     assert recorded.results.tabs
 
@@ -166,6 +167,7 @@ def test_runs_of_one_strategy_are_told_apart_by_what_sets_them_apart() -> None:
     )
     recorded = recorded_view(Experiment("syncs", "Syncs", "Counted.", None, 4, (once, always, other), reports))
     assert recorded is not None
+    assert recorded.results is not None
     assert [result.title for result in recorded.results.strategies] == [
         "Data parallel (DDP), once", "Data parallel (DDP), every micro step", "Data parallel"]
 

@@ -15,11 +15,11 @@ from sqlalchemy import update
 
 from app.course.model import Experiment, Lesson
 from app.runs import queue
-from app.runs.queue import State
+from app.runs.store import State
 from app.runs.stored import Failure, Progress
 from app.tables import runs, workers
 from app.web.run_forms import Place, at_values, left_out_of, lesson_address
-from app.web.run_views import headline
+from app.web.run_results import headline
 from app.web.run_words import setting
 from kernels import spec
 from tests.web.runs_made_up import (
@@ -191,7 +191,7 @@ def test_the_last_poll_brings_the_result_with_its_animation_and_no_trigger(app: 
     assert 'class="own fresh"' in html
     assert "load delay" not in html
     assert "All three send what was predicted for this backend, to the byte." in html
-    assert "Measured. Data parallel: equal, 768 B." in html
+    assert "Measured. Data parallel: 768 B, equal." in html
     assert html.count('class="verdict"') == 3
     assert "torchrun --nproc-per-node 4" in html
     assert "0.4 s" in html
@@ -321,7 +321,7 @@ def test_uneven_ranks_are_drawn_and_their_cause_is_named(app: FastAPI, learner: 
     run_id = run_id_of(press(learner, P=4))
     finish(app, take(app, run_id))
     html = status(learner, run_id)
-    assert "<b>Uneven chunks.</b>" in html
+    assert "<b>Uneven segments.</b>" in html
     assert 'width="73.50%"' in html, "96 of 128 bytes, of a drawing of which 98 % is the longest bar"
 
 
@@ -330,7 +330,7 @@ def test_a_backend_that_departs_from_the_formula_is_marked_and_its_cause_named(a
     run_id = run_id_of(press(learner, P=8))
     finish(app, take(app, run_id))
     html = status(learner, run_id)
-    assert "<mark>Tensor parallel departs from the formula</mark>" in html
+    assert "<mark>Tensor parallel departs from the formula</mark>, because some GPUs hold nothing." in html
     assert "<b>Idle GPUs.</b>" in html
     assert "512 B away from the formula" in html
 

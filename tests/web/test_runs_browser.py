@@ -76,7 +76,7 @@ def test_a_learner_presses_watches_and_reads_192_bytes_a_rank(page: Page, site: 
     expect(page.locator(PLACE)).to_contain_text(FINAL)
     read_192_bytes_a_rank(page)
     told = page.evaluate("window.told")
-    assert told[-1].startswith("Measured. Data parallel: equal, 768 B.")
+    assert told[-1].startswith("Measured. Data parallel: 768 B, equal.")
     assert all(one != another for one, another in pairwise(told)), "each moment is told once"
     expect(page.locator(PLACE).get_by_role("button", name=START)).to_be_visible()
     page.reload()
