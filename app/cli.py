@@ -11,7 +11,8 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -83,18 +84,27 @@ def measure(given: argparse.Namespace) -> int:
     experiment = experiment_from_arguments(given.strategy, given)
     spec = RunSpec(P=given.P, experiments=(experiment,), time_limit_seconds=settings.run_seconds)
     _refuse(run_faults(spec, settings.max_world_size))
-    progress = terminal.Progress()
-    progress.show("starting torch")
     try:
-        with LocalLauncher() as launcher:
+        with _progress() as progress, LocalLauncher() as launcher:
             report = launcher.run(spec, on_event=lambda event: progress.show(texts.progress(event)))
     except RunEnded as ended:
         raise _failure(ended) from ended
-    finally:
-        progress.clear()
     result = results.compare(report)[0]
     _print(given, results.result_json(result), texts.measurement(result))
     return HELD if result.holds else MISSED
+
+
+@contextmanager
+def _progress() -> Iterator[terminal.Progress]:
+    """A progress line while processes run. Ctrl-C ends them all, and then it is a failure that says what was going on."""
+    progress = terminal.Progress()
+    progress.show("starting torch")
+    try:
+        yield progress
+    except KeyboardInterrupt as interrupted:
+        raise AppError(f"Stopped by Ctrl-C while {progress.latest}: no verdict. Nothing is left running.") from interrupted
+    finally:
+        progress.clear()
 
 
 def _failure(ended: RunEnded) -> AppError:
@@ -109,17 +119,16 @@ def verify_all(given: argparse.Namespace) -> int:
     checks = published.check_all()
     largest = settings.max_world_size
     cells: list[verify.Cell] = []
-    progress = terminal.Progress()
-    with LocalLauncher() as launcher:
+    with _progress() as progress, LocalLauncher() as launcher:
         for world_size in range(1, largest + 1):
             experiments = verify.grid(world_size)
             if given.quick:
                 experiments = verify.quick(experiments, given.seed, world_size)
             cells += verify.verify_world(
                 launcher, world_size, experiments,
-                lambda done, total, size=world_size: progress.show(f"P = {size}: {done} of {total}"),  # type: ignore[misc]
+                lambda done, total, size=world_size: progress.show(  # type: ignore[misc]
+                    f"measuring setting {done + 1} of {total} at P = {size}"),
             )
-            progress.clear()
     rows = verify.summary(cells)
     figures = [check for topic in checks.values() for check in topic]
     summary = verification.summarise(

@@ -79,11 +79,16 @@ class Progress:
     def __init__(self, stream: TextIO = sys.stderr) -> None:
         self._stream = stream
         self._shown = stream.isatty()
+        self.latest = ""  # what is going on, whether or not anybody watches
 
     def show(self, text: str) -> None:
+        self.latest = text
+        self._write(text)
+
+    def clear(self) -> None:
+        self._write("")
+
+    def _write(self, text: str) -> None:
         if self._shown:
             self._stream.write(f"\r\x1b[2K{text}")
             self._stream.flush()
-
-    def clear(self) -> None:
-        self.show("")

@@ -105,7 +105,7 @@ def _values(result: Result) -> str:
 def progress(event: Event) -> str:
     """One line on what a run does now."""
     facts = event.facts
-    phase = str(facts.get("phase", event.name))
+    phase = str(facts.get("phase", "starting the ranks"))
     strategy = f" {facts['strategy']} in {facts['dtype']}" if "strategy" in facts else ""
     repetition = f", repetition {facts['repetition']} of {facts['repetitions']}" if "repetition" in facts else ""
     return f"{phase}{strategy}{repetition}"

@@ -16,9 +16,11 @@ import pytest
 
 from app import cli, terminal, texts
 from app.__main__ import INTERRUPTED
-from app.runs.launch import LocalLauncher
+from app.runs import verify
+from app.runs.launch import Cancelled, Event, LocalLauncher, OnEvent, ignore, never
 from app.theory import FORMULAS
-from kernels.spec import STRATEGY_SPECS
+from kernels.spec import STRATEGY_SPECS, RunReport, RunSpec
+from tests.runs.made_up import MadeUpLauncher
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -258,6 +260,27 @@ def test_measure_exits_1_when_a_strategy_does_not_keep_its_word(
     assert run(capsys, "measure", "data_parallel")[0] == 1
 
 
+class InterruptedLauncher(MadeUpLauncher):
+    """Ctrl-C comes while the second repetition of the second run is measured."""
+
+    def run(self, spec: RunSpec, on_event: OnEvent = ignore, cancelled: Cancelled = never) -> RunReport:
+        on_event(Event("phase", {"phase": "measuring", "experiment": 0, "strategy": spec.experiments[0].strategy,
+                                 "dtype": "fp64", "repetition": 2, "repetitions": 3}))
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(("words", "doing"), [
+    (("measure", "data_parallel"), "measuring data_parallel in fp64, repetition 2 of 3"),
+    (("verify", "--quick"), f"measuring setting 1 of {verify.QUICK_CELLS} at P = 1"),
+])
+def test_ctrl_c_says_what_was_going_on_and_exits_as_without_a_verdict(
+        capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], doing: str) -> None:
+    monkeypatch.setattr(cli, "LocalLauncher", InterruptedLauncher)
+    status, out, err = run(capsys, *words)
+    assert (status, out) == (cli.MISSED, "")
+    assert err == f"worldsize: Stopped by Ctrl-C while {doing}: no verdict. Nothing is left running.\n"
+
+
 @pytest.mark.torchrun
 def test_ctrl_c_during_a_measurement_says_so_and_leaves_nothing() -> None:
     """In a session of its own, so that the signal goes to the command alone, as Ctrl-C goes to a shell's foreground job."""
@@ -267,9 +290,9 @@ def test_ctrl_c_during_a_measurement_says_so_and_leaves_nothing() -> None:
         host = os.pidfd_open(_first_child(process.pid))
         os.killpg(process.pid, signal.SIGINT)
         _, err = process.communicate(timeout=240)
-    assert process.returncode == INTERRUPTED
-    assert "nothing is left running" in err
-    assert "Traceback" not in err
+    assert process.returncode == cli.MISSED
+    assert err.startswith("worldsize: Stopped by Ctrl-C while starting ")
+    assert err.endswith(": no verdict. Nothing is left running.\n")
     ended, _, _ = select.select([host], [], [], 240)  # readable once the process has ended
     assert ended
     os.close(host)
