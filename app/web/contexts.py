@@ -252,6 +252,7 @@ class StrategyResult:
     bars: tuple[RankBar, ...]
     bars_note: str
     matrix: tuple[tuple[HeatCell, ...], ...]
+    matrix_note: str
     wire: WireBar | None
     formula_total: str
     predicted_total: str

@@ -18,6 +18,7 @@ WIRE_WIDTH = 820
 SHADES = 10
 RANK_GAP = "\N{NO-BREAK SPACE} "
 NOT_MEASURED = "not measured"
+LEFTWARD = "{}’s ring runs to the left: each GPU sends to the one before it, the first to the last. The bytes are the same."
 
 
 def command(world_size: int, run: spec.Experiment) -> str:
@@ -55,6 +56,7 @@ def result_view(report: Report, title: str = "") -> contexts.StrategyResult:
         bars=_bars(report),
         bars_note=_bars_note(report),
         matrix=_matrix(None if payload is None else measured["matrix"]),
+        matrix_note="" if payload is None else _direction(measured["matrix"], report["environment"]["backend"]),
         wire=_wire(payload, wire),
         formula_total=byte_count(report["predicted"]["total_bytes"]),
         predicted_total=byte_count(report["backend_predicted"]["total_bytes"]),
@@ -209,6 +211,14 @@ def _matrix(matrix: Sequence[Sequence[int]] | None) -> tuple[tuple[contexts.Heat
         tuple(contexts.HeatCell("self", "") if sender == receiver else _cell(count, most) for receiver, count in enumerate(row))
         for sender, row in enumerate(matrix)
     )
+
+
+def _direction(matrix: Sequence[Sequence[int]], backend: str) -> str:
+    """Said where the GPUs that send form a ring against the count: figures draw one that goes with it."""
+    sends = [{to for to, count in enumerate(row) if count} for row in matrix]
+    ring = [rank for rank, receivers in enumerate(sends) if receivers]
+    leftward = len(ring) > 2 and all(sends[rank] == {ring[place - 1]} for place, rank in enumerate(ring))
+    return LEFTWARD.format(backend) if leftward else ""
 
 
 def _cell(count: int, most: int) -> contexts.HeatCell:

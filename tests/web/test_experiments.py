@@ -127,6 +127,21 @@ def test_the_matrix_shades_by_share_and_leaves_itself_empty() -> None:
     assert matrix[0][2] == dataclasses.replace(matrix[0][2], shade="", text="0")
 
 
+def against_the_count(size: int, senders: int) -> dict[str, Any]:
+    """Of the GPUs that send, each sends to the one before it."""
+    matrix = [[32 * (rank < senders and to == (rank - 1) % senders) for to in range(size)] for rank in range(size)]
+    return report("tensor_parallel", [8] * size, [8] * senders + [0] * (size - senders), [sum(row) for row in matrix]) | {
+        "measured": {**measured([32] * size), "payload_bytes_by_rank": [sum(row) for row in matrix], "matrix": matrix}}
+
+
+def test_a_ring_against_the_count_is_told_below_the_matrix() -> None:
+    """With idle GPUs beside it as well; between two GPUs there is no left."""
+    told = "gloo’s ring runs to the left: each GPU sends to the one before it"
+    assert result_view(against_the_count(4, 4)).matrix_note.startswith(told)
+    assert result_view(against_the_count(6, 4)).matrix_note.startswith(told)
+    assert [result_view(one).matrix_note for one in (against_the_count(2, 2), EQUAL, PIPELINE, UNREADABLE)] == [""] * 4
+
+
 def test_the_wire_is_payload_and_protocol() -> None:
     wire = result_view(EQUAL).wire
     assert wire is not None
