@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from app.figures import svg
 from app.figures.numbers import Number
 from app.figures.strategies import DATA, STRATEGIES, TENSOR
-from app.figures.volume_lines import CHARACTER, Frame, Layout, Line, Plane, Tick, frame, last_world_size
+from app.figures.volume_lines import CHARACTER, EndName, Frame, Layout, Line, Plane, Tick, frame, last_world_size
 from app.figures.volume_words import Case
 from app.theory import tensor_parallel
 
 LINE = 18  # pixels from one line of text to the next
+OFFSETS = (-9, -5, 16, 20, -23, -27, 34, -41, -45, -59)  # from a point or a line's end to the baseline of its text
 NAME_ROOM = 110  # what names take on the lines' ends where they have no room beside the plot
 Places = Sequence[tuple[float, float]]  # (share of the plot's width, first baseline)
 
@@ -45,6 +46,11 @@ class Label:
         left = self.x if self.anchor == "start" else self.x - width
         return svg.Box(left, self.y - 13, left + width, self.y + 4 + LINE * (len(self.lines) - 1))
 
+    @property
+    def ink(self) -> svg.Box:
+        """What a single line of figures and short words covers, and a pixel around it."""
+        return svg.Box(self.box.left, self.y - 12, self.box.right, self.y + 2)
+
 
 @dataclass(frozen=True)
 class Chart:
@@ -67,8 +73,8 @@ def chart(case: Case, layout: Layout) -> Chart:
     drawn = frame(case.setting, case.measure, last_world_size(case.P, case.setting), layout)
     plane = drawn.plane
     spots = _spots(case, plane)
-    board = _Board(plane, (*drawn.crossed, _upright(case.P, plane)), _spot_labels(case, plane, spots))
-    board.labels += _end_labels(case, drawn)
+    labels = _spot_labels(case, drawn, spots)
+    board = _Board(plane, (*drawn.crossed, _upright(case.P, plane)), labels + _end_labels(case, drawn, labels))
     limit_is_named = _name_limit(case, drawn, board)
     if layout.notes:
         _add_notes(case, drawn, board)
@@ -131,22 +137,55 @@ def _spots(case: Case, plane: Plane) -> tuple[Spot, ...]:
     return tuple(spots)
 
 
-def _spot_labels(case: Case, plane: Plane, spots: Sequence[Spot]) -> list[Label]:
-    """Each point's value, left of the reader's line where there is room, else right of it."""
+def _clear_places(choices: Sequence[Sequence[Label]], drawn: Frame, taken: Sequence[Label]) -> list[Label] | None:
+    """For each label one of its places, in order of preference: off all lines and other labels, else off the labels.
+
+    None where even that cannot be had for all.
+    """
+    placed: list[Label] = []
+    for places in choices:
+        others = [label.box for label in (*taken, *placed)]
+        free = [label for label in places if not any(_covers(label.box, other) for other in others)]
+        clear = (label for label in free if all(label.ink.clear_of(points) for points in drawn.crossed))
+        chosen = next(clear, free[0] if free else None)
+        if chosen is None:
+            return None
+        placed.append(chosen)
+    return placed
+
+
+def _covers(box: svg.Box, other: svg.Box) -> bool:
+    """By more than a hair: boxes are a little higher than their texts."""
+    return box.overlaps(other) and min(box.bottom, other.bottom) - max(box.top, other.top) > 4
+
+
+def _spot_labels(case: Case, drawn: Frame, spots: Sequence[Spot]) -> list[Label]:
+    """Each point's value, left of the reader's line where there is room, else right of it; the lowest has the least room."""
+    plane = drawn.plane
     valued = [spot for spot in spots if spot.hollow or spot.value]  # at P = 1 all lines begin in one point, at 0
-    wanted = [spot.y + _label_offset(spot, spots) for spot in valued]
-    heights = svg.spread(wanted, LINE - 1, plane.layout.top - 8, plane.layout.bottom - 6)
-    return [_spot_label(case, plane, spot, y) for spot, y in zip(valued, heights, strict=True)]
+    offsets = {spot: _label_offset(spot, spots) for spot in valued}
+    choices = [[label for offset in sorted(OFFSETS, key=lambda one: abs(one - offsets[spot]))
+                for label in _spot_places(case, plane, spot, spot.y + offset) if _is_beside_the_plot(label, plane)]
+               for spot in sorted(valued, key=lambda one: one.y, reverse=True)]
+    placed = _clear_places(choices, drawn, ())
+    if placed is not None:
+        return placed
+    heights = svg.spread([spot.y + offsets[spot] for spot in valued], LINE - 1, plane.layout.top - 8, plane.layout.bottom - 6)
+    return [_spot_places(case, plane, spot, y)[0] for spot, y in zip(valued, heights, strict=True)]
 
 
-def _spot_label(case: Case, plane: Plane, spot: Spot, y: float) -> Label:
-    """The longest text that has room beside the point."""
+def _is_beside_the_plot(label: Label, plane: Plane) -> bool:
+    return plane.layout.top - 8 <= label.y <= plane.layout.bottom - 3
+
+
+def _spot_places(case: Case, plane: Plane, spot: Spot, y: float) -> list[Label]:
+    """At one height: the longest text that has room, on either side where it has."""
     names = 0 if plane.layout.end_labels or _ends_are_crowded(case, plane) else NAME_ROOM
     rooms = ((spot.x - 11, "end", spot.x - plane.x.start - 15), (spot.x + 11, "start", plane.x.end - spot.x - 7 - names))
     texts = _spot_texts(case, plane, spot)
-    fitting = (Label(spot.axis, x, y, (text,), anchor)
-               for text in texts for x, anchor, room in rooms if CHARACTER * len(text) < room)
-    return next(fitting, Label(spot.axis, spot.x + 11, y, (texts[-1],), "start"))
+    fitting = [Label(spot.axis, x, y, (text,), anchor)
+               for text in texts for x, anchor, room in rooms if CHARACTER * len(text) < room]
+    return fitting or [Label(spot.axis, spot.x + 11, y, (texts[-1],), "start")]
 
 
 def _label_offset(spot: Spot, spots: Sequence[Spot]) -> float:
@@ -172,7 +211,7 @@ def _ends_are_crowded(case: Case, plane: Plane) -> bool:
     return plane.x(case.P) > plane.across(0.55)
 
 
-def _end_labels(case: Case, drawn: Frame) -> list[Label]:
+def _end_labels(case: Case, drawn: Frame, taken: Sequence[Label]) -> list[Label]:
     """Each line's name, value and scope: right of the plot, or short and on the line's end where there is no room."""
     plane, layout = drawn.plane, drawn.plane.layout
     ends = [plane.y(float(name.elements)) for name in drawn.names]
@@ -182,10 +221,19 @@ def _end_labels(case: Case, drawn: Frame) -> list[Label]:
                 for name, y in zip(drawn.names, heights, strict=True)]
     if _ends_are_crowded(case, plane):
         return []
-    wanted = [y + (20 if name.axis == DATA.axis else -9) for name, y in zip(drawn.names, ends, strict=True)]
-    heights = svg.spread(wanted, LINE, layout.top + 20, layout.bottom - 6)
-    return [Label(name.axis, plane.x.end, y, (" ".join(name.text.split(" ")[:2]),), "end")
-            for name, y in zip(drawn.names, heights, strict=True)]
+    named = [(name, y, 20 if name.axis == DATA.axis else -9) for name, y in zip(drawn.names, ends, strict=True)]
+    choices = [[label for offset in sorted(OFFSETS, key=lambda one: abs(one - preferred))
+                if _is_beside_the_plot(label := _short_name(name, plane, y + offset), plane)]
+               for name, y, preferred in sorted(named, key=lambda one: one[1], reverse=True)]
+    placed = _clear_places(choices, drawn, taken)
+    if placed is not None:
+        return placed
+    heights = svg.spread([y + preferred for _, y, preferred in named], LINE, layout.top + 20, layout.bottom - 6)
+    return [_short_name(name, plane, y) for (name, *_), y in zip(named, heights, strict=True)]
+
+
+def _short_name(name: EndName, plane: Plane, y: float) -> Label:
+    return Label(name.axis, plane.x.end, y, (" ".join(name.text.split(" ")[:2]),), "end")
 
 
 def _name_limit(case: Case, drawn: Frame, board: _Board) -> bool:

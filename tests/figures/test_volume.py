@@ -11,10 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.figures import FIGURES
+from app.figures.amounts import Setting
 from app.figures.engine import figure_state
 from app.figures.svg import Box
 from app.figures.volume import VolumeView
 from app.figures.volume_chart import Chart
+from app.figures.volume_lines import frame
+from app.figures.volume_words import Measure
 from app.theory import predict
 
 VOLUME = FIGURES["volume"]
@@ -290,6 +293,17 @@ def overlapping(chart: Chart) -> list[tuple[str, str]]:
 def covers(box: Box, other: Box) -> bool:
     beside = box.right <= other.left or other.right <= box.left
     return not beside and min(box.bottom, other.bottom) - max(box.top, other.top) > 4
+
+
+@pytest.mark.parametrize("H", [4, 16])
+@pytest.mark.parametrize("P", [4, 5, 7, 16, 48])
+def test_no_value_and_no_name_lies_on_a_line(P: int, H: int) -> None:
+    view, setting = volume(P=P, H=H), Setting(L=2, H=H, T=1, scope="stated", equal_batches=False)
+    for chart in (view.wide, view.narrow):
+        lines = frame(setting, Measure("elements"), 64, chart.layout).crossed
+        named = [label for label in chart.labels if label.axis]
+        assert len(named) >= 3
+        assert [label.lines for label in named if not all(label.ink.clear_of(points) for points in lines)] == []
 
 
 def test_the_limit_is_drawn_where_volumes_have_one() -> None:
