@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from app.runs.queue import State
+from app.runs.store import State
 from app.supervisor import (
     BROKEN,
     FIRST_PAUSE_SECONDS,

@@ -34,41 +34,11 @@ from sqlalchemy.orm import Session
 from app.db import insert_unless_there
 from app.errors import QueueFull, QuotaExceeded, RunNotFound, RunRejected
 from app.runs import sharing
-from app.runs.sharing import runnable
-from app.runs.store import (
-    ALIVE,
-    Run,
-    State,
-    alive,
-    earlier,
-    figures,
-    get,
-    position,
-    recent,
-    same_and_alive,
-    worker_away_since,
-)
+from app.runs.store import ALIVE, State, earlier, get, same_and_alive
 from app.runs.stored import FORMAT, Failure
 from app.settings import Settings
 from app.tables import learners, run_requests, runs
 from kernels.spec import Fault, RunSpec, to_json
-
-__all__ = [
-    "Asked",
-    "Cancelled",
-    "Run",
-    "State",
-    "alive",
-    "ask",
-    "cancel",
-    "earlier",
-    "figures",
-    "get",
-    "position",
-    "recent",
-    "runnable",
-    "worker_away_since",
-]
 
 ID_BYTES = 16
 QUOTA_WINDOW = timedelta(hours=1)

@@ -6,7 +6,6 @@ The JSON made here is the one that `worldsize predict|measure --json` prints and
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -233,9 +232,3 @@ def _finite(value: float) -> float | None:
 
 def _listed(values: tuple[int, ...] | None) -> list[int] | None:
     return None if values is None else list(values)
-
-
-def run_json(report: RunReport) -> dict[str, Any]:
-    """A whole run: its results in the order asked for, and how long each phase took."""
-    timings: Mapping[str, float] = report.timings
-    return {"reports": [result_json(result) for result in compare(report)], "timings": dict(timings)}

@@ -1,4 +1,4 @@
-"""Runs as they are stored, read back: one run, a learner's runs, the order of the queue, figures for /metrics. No writing."""
+"""Runs as they are stored, read back: one run, the order of the queue, figures for /metrics. No writing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from app.errors import RunNotFound, RunUnreadable
 from app.runs import sharing, stored
 from app.runs.stored import Failure, Progress
-from app.tables import run_requests, runs, swept, workers
+from app.tables import runs, swept, workers
 from kernels.spec import Environment, RunReport, RunSpec
 
 # A worker that lives shows itself every few seconds; one not seen for this long is away.
@@ -98,12 +98,6 @@ def get(session: Session, run_id: str) -> Run:
     if row is None:
         raise RunNotFound(run_id)
     return run_of(row)
-
-
-def recent(session: Session, learner_id: str, limit: int = 20) -> list[Run]:
-    """Runs this learner asked for or joined, the latest first."""
-    mine = select(runs).join(run_requests, run_requests.c.run_id == runs.c.id).where(run_requests.c.learner_id == learner_id)
-    return [run_of(row) for row in session.execute(mine.order_by(run_requests.c.asked_at.desc()).limit(limit))]
 
 
 def earlier(session: Session, spec: RunSpec) -> Run | None:

@@ -13,7 +13,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from app.learners.store import get_or_create_learner
-from app.runs import queue, timing
+from app.runs import queue, store, timing
+from app.runs.store import Run
 from app.web.deps import AllowanceDep, SiteDep, VisitorDep, remember
 from app.web.logs import log
 from kernels import spec
@@ -101,17 +102,17 @@ def read_run(site: SiteDep, run_id: str) -> Response:
     """The run as it stands. `reports` is empty until it is done; `timings` are seconds by phase, those that are known; `fit` is
     what a run brought that took times and counted no bytes."""
     with site.database.reading() as session:
-        run = queue.get(session, run_id)
-        position = queue.position(session, run)
+        run = store.get(session, run_id)
+        position = store.position(session, run)
     return JSONResponse(run_json(run, position), headers=PRIVATE)
 
 
-def fit_of(run: queue.Run) -> dict[str, Any] | None:
+def fit_of(run: Run) -> dict[str, Any] | None:
     """Times by size and the line through them, of a timing run that is done; null for all others."""
     return timing.fit_json(run.report) if run.report is not None and run.spec.purpose == timing.PURPOSE else None
 
 
-def run_json(run: queue.Run, position: int) -> dict[str, Any]:
+def run_json(run: Run, position: int) -> dict[str, Any]:
     """All there is about a run but who asked for it."""
     failure = run.failure
     return {

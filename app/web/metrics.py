@@ -13,8 +13,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.errors import NotFound
-from app.runs import queue
-from app.runs.store import Figures
+from app.runs import store
+from app.runs.store import Figures, State
 from app.web.deps import SiteDep
 from app.web.logs import route_of
 
@@ -63,7 +63,7 @@ def metrics(site: SiteDep) -> Response:
     if not site.settings.metrics:
         raise MetricsOff("metrics")
     with site.database.reading() as session:
-        runs = RunFigures(queue.figures(session))
+        runs = RunFigures(store.figures(session))
     registry = CollectorRegistry()
     registry.register(runs)
     body = generate_latest(registry) + generate_latest(REGISTRY)
@@ -78,7 +78,7 @@ class RunFigures(Collector):
 
     def collect(self) -> Iterator[Metric]:
         yield GaugeMetricFamily("worldsize_queue_depth", "Runs that wait for their turn.", self.figures.queue_depth)
-        running = self.figures.by_state[queue.State.RUNNING]
+        running = self.figures.by_state[State.RUNNING]
         yield GaugeMetricFamily("worldsize_runs_running", "Runs that are being carried out.", running)
         ended = CounterMetricFamily("worldsize_runs_ended", "Runs that have ended, by outcome.", labels=("outcome",))
         for state, count in self.figures.by_state.items():

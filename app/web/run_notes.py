@@ -15,9 +15,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.errors import BadInput, RunRejected
-from app.runs import own, queue
-from app.runs.queue import State
+from app.runs import own, store
 from app.runs.sharing import LeftOut, runnable
+from app.runs.store import State
 from app.web import run_words as words
 from app.web.deps import Site, SiteDep
 from app.web.render import render
@@ -95,7 +95,7 @@ def _standing(site: Site, place: Place, size: int, experiments: Sequence[spec.Ex
         return "cannot", words.refusal(first).replace("Nothing was started.", "Other values can run.")
     with site.database.reading() as session:
         now = datetime.now(UTC)
-        away = queue.worker_away_since(session, now)
+        away = store.worker_away_since(session, now)
     if away is not None:
         return "away", f"{words.worker_away(away, now)} A run would wait until one is there."
     if missing := runnable(size, experiments)[1]:

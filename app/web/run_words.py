@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from app.errors import RunRejected
-from app.runs.queue import Run, State
+from app.runs.store import Run, State
 from app.web.run_contexts import Phase
 from app.web.timing_views import is_timing, timing_range, timing_setting
 from kernels.spec import ELEMENTS, RunSpec

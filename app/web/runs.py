@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from app.errors import BadInput, NotNow, RunRejected
 from app.learners.quotas import Allowance
 from app.learners.store import get_or_create_learner
-from app.runs import own, queue, take_away
+from app.runs import own, queue, store, take_away
 from app.web import contexts, run_contexts
 from app.web.deps import AllowanceDep, Site, SiteDep, Visitor, VisitorDep, remember
 from app.web.error_pages import OTHER_LEARNER, answer
@@ -79,7 +79,7 @@ def _ask(site: Site, who: Visitor, allowance: Allowance, place: Place | None, pa
     plain = [(key, value) for key, value in pairs if "." not in key and key not in ("experiment", "again")]
     if "again" in given:
         with site.database.reading() as session:
-            spec = queue.get(session, given["again"]).spec
+            spec = store.get(session, given["again"]).spec
     elif place is not None:
         spec = wanted(place, pairs, site.settings.max_world_size)
     elif "strategy" in given:
@@ -189,7 +189,7 @@ def forget_run(request: Request, site: SiteDep, who: VisitorDep, pairs: FormPair
 def run_script(site: SiteDep, run_id: str) -> Response:
     """The exact run as a Python file."""
     with site.database.reading() as session:
-        run = queue.get(session, run_id)
+        run = store.get(session, run_id)
     return _download(take_away.script(run), "text/x-python", f"world-size-run-{run.number}.py")
 
 
@@ -197,7 +197,7 @@ def run_script(site: SiteDep, run_id: str) -> Response:
 def run_notebook(site: SiteDep, run_id: str) -> Response:
     """The exact run as a Jupyter notebook."""
     with site.database.reading() as session:
-        run = queue.get(session, run_id)
+        run = store.get(session, run_id)
     return _download(take_away.notebook(run), "application/x-ipynb+json", f"world-size-run-{run.number}.ipynb")
 
 

@@ -7,9 +7,10 @@ from typing import Any
 
 from app.db import Database
 from app.errors import StorageRefused
-from app.runs import leases, queue
+from app.runs import leases, queue, store
 from app.runs.leases import Lease, Outcome
-from app.runs.queue import Asked, Run, State
+from app.runs.queue import Asked
+from app.runs.store import Run, State
 from app.settings import Settings
 from kernels.spec import Experiment, RunSpec
 from tests.runs import made_up
@@ -31,7 +32,7 @@ def ask(database: Database, learner: str, wanted: RunSpec, *, settings: Settings
 
 def get(database: Database, run_id: str) -> Run:
     with database.reading() as session:
-        return queue.get(session, run_id)
+        return store.get(session, run_id)
 
 
 def cancel(database: Database, run_id: str, learner: str) -> queue.Cancelled:
@@ -41,7 +42,7 @@ def cancel(database: Database, run_id: str, learner: str) -> queue.Cancelled:
 
 def position(database: Database, run_id: str) -> int:
     with database.reading() as session:
-        return queue.position(session, queue.get(session, run_id))
+        return store.position(session, store.get(session, run_id))
 
 
 def show_worker(database: Database, versions: str = VERSIONS, owner: str = "worker") -> None:

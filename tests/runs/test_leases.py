@@ -14,7 +14,8 @@ from sqlalchemy import select
 from app.db import Database
 from app.runs import leases
 from app.runs.leases import Held, Lease, Order
-from app.runs.queue import Cancelled, State
+from app.runs.queue import Cancelled
+from app.runs.store import State
 from app.runs.stored import Progress
 from app.runs.worker import OBSERVE_SECONDS, SILENT_SECONDS, Silence
 from app.tables import runs

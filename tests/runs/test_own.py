@@ -6,7 +6,7 @@ import json
 
 from app.db import Database
 from app.runs import own
-from app.runs.queue import Run, State
+from app.runs.store import Run, State
 from app.tables import runs
 from kernels.spec import RunSpec
 from tests.runs import asking

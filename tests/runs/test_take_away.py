@@ -15,14 +15,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from app.runs.stored import Failure
 
 from app.db import Database
 from app.errors import RunFailed
 from app.runs import take_away
 from app.runs.launch import LocalLauncher
-from app.runs.queue import Run
-from app.runs.store import State
+from app.runs.store import Run, State
+from app.runs.stored import Failure
 from kernels.spec import Experiment, RunSpec, to_json
 from tests.databases import migrated, sqlite_url
 from tests.runs.asking import ask, end, get, take

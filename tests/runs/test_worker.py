@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import sqlite3
 import subprocess
@@ -11,7 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,12 +19,14 @@ import pytest
 
 from app.db import Database
 from app.errors import AppError, RunNotFound
-from app.runs.queue import Cancelled, State
+from app.runs.queue import Cancelled
+from app.runs.store import State
 from app.runs.worker import Lane, run_worker
 from app.settings import Settings
 from app.tables import runs
 from kernels.spec import RunReport, RunSpec
 from tests.databases import migrated, running_postgres, sqlite_url
+from tests.no_room import NO_ROOM, no_room, small_disk
 from tests.runs import made_up
 from tests.runs.asking import PATIENCE, ask, cancel, get, spec, take, wait_for, wait_for_storage
 from tests.runs.made_up import MadeUpLauncher
@@ -33,16 +34,6 @@ from tests.runs.worker_process import running
 
 KEEP = timedelta(days=90)
 LONG = 3600.0  # seconds of a run that a test ends
-CAP_SYS_ADMIN = 1 << 21
-
-
-def may_mount() -> bool:
-    """Whether this process may mount a file system."""
-    status = Path("/proc/self/status").read_text()
-    return bool(int(status.split("CapEff:")[1].split()[0], 16) & CAP_SYS_ADMIN)
-
-
-NO_ROOM = ["full", "limited"] if may_mount() else ["limited"]
 
 
 @pytest.fixture
@@ -287,46 +278,19 @@ def test_a_run_outlives_a_locked_database_and_the_worker_does_not_spin(tmp_path:
 @pytest.mark.parametrize("how", NO_ROOM)
 def test_a_full_disk_keeps_the_result_until_there_is_room(tmp_path: Path, folder: Path, how: str) -> None:
     with ExitStack() as undo:
-        disk = tmp_path / "disk"
-        disk.mkdir()
-        if how == "full":
-            subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)], check=True)
-            undo.callback(subprocess.run, ["umount", "-l", str(disk)], check=True)
+        disk = undo.enter_context(small_disk(how, tmp_path))
         url = sqlite_url(disk)
         database = undo.enter_context(migrated(url))
         worker = undo.enter_context(running(folder, url, journal=str(folder / "journal"), go=str(folder / "go")))
         asked = ask(database, "ada", spec())
         wait_for_starts(folder, 1)
-        with no_room(how, disk / "filler", worker):
+        with no_room(how, disk, worker):
             (folder / "go").touch()
             wait_for_lines(folder, "end", 1)
             assert share_of_cpu(worker) < 0.3
             assert get(database, asked.run_id).state is State.RUNNING
         assert wait_for_storage(database, asked.run_id, State.DONE).losses == 0
     assert [words[0] for words in journal(folder)] == ["start", "end"]
-
-
-@contextmanager
-def no_room(how: str, filler: Path, worker: subprocess.Popen[bytes]) -> Iterator[None]:
-    """A file system without a free byte; or, where mounting is not allowed, a worker that may not write beyond one page."""
-    if how == "full":
-        fill(filler)
-        yield
-        filler.unlink()
-        return
-    before = resource.prlimit(worker.pid, resource.RLIMIT_FSIZE)
-    resource.prlimit(worker.pid, resource.RLIMIT_FSIZE, (4096, before[1]))
-    yield
-    resource.prlimit(worker.pid, resource.RLIMIT_FSIZE, before)
-
-
-def fill(file: Path) -> None:
-    """Write until there is no room for another byte."""
-    with file.open("wb", buffering=0) as filler:
-        for size in (4096, 1):
-            with suppress(OSError):
-                while filler.write(b"x" * size):
-                    continue
 
 
 @pytest.mark.postgres

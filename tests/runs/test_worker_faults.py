@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from app.db import Database
-from app.runs.queue import Cancelled, Run, State
+from app.runs.queue import Cancelled
+from app.runs.store import Run, State
 from app.settings import Settings
 from kernels import processes
 from kernels.spec import STRATEGY_SPECS, Experiment, RunSpec

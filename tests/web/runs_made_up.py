@@ -12,9 +12,9 @@ from fastapi.testclient import TestClient
 from httpx import Response
 
 from app.db import Database
-from app.runs import leases, queue
+from app.runs import leases, store
 from app.runs.leases import Lease, Outcome
-from app.runs.queue import Run, State
+from app.runs.store import Run, State
 from app.runs.stored import Failure, Progress
 from app.theory.predictions import predict
 from kernels.spec import HEADER_BYTES, ExperimentReport, RunReport, RunSpec, to_json
@@ -46,7 +46,7 @@ def database_of(app: FastAPI) -> Database:
 
 def read(app: FastAPI, run_id: str) -> Run:
     with database_of(app).reading() as session:
-        return queue.get(session, run_id)
+        return store.get(session, run_id)
 
 
 def take(app: FastAPI, run_id: str) -> Lease:

@@ -10,7 +10,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from app.runs.queue import State
+from app.runs.store import State
 from app.runs.stored import Failure
 from tests.web.runs_made_up import end, finish, take
 from tests.web.sites import make_app
@@ -113,7 +113,8 @@ def test_what_is_not_json_is_told_so(client: TestClient) -> None:
 def test_an_unknown_run_is_not_found_in_json(client: TestClient) -> None:
     response = client.get("/api/runs/nothing")
     assert response.status_code == 404
-    assert response.json()["error"]
+    told = {"error": "Nothing lives at this address", "message": "There is no run called 'nothing'.", "fields": {}}
+    assert response.json() == told
 
 
 def test_a_run_is_in_no_cache_and_says_nothing_of_who_asked(client: TestClient) -> None:

@@ -10,7 +10,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from app.runs.queue import State
+from app.runs.store import State
 from app.runs.stored import Failure
 from tests.web.runs_made_up import EXPERIMENT, HTMX, end, finish, press, run_id_of, take
 from tests.web.sites import LESSON, make_app

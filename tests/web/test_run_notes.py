@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from sqlalchemy import event
 
-from app.runs.queue import State
+from app.runs.store import State
 from tests.web.runs_made_up import EXPERIMENT, HTMX, database_of, end, finish, press, run_id_of, take
 from tests.web.sites import LESSON, make_app
 

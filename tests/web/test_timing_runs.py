@@ -18,7 +18,7 @@ from httpx import Response
 
 from app.figures import alpha_beta
 from app.runs import leases, replay, take_away, timing
-from app.runs.queue import State
+from app.runs.store import State
 from app.runs.stored import Failure, Progress
 from app.runs.worker import _done
 from app.theory import latency
