@@ -32,7 +32,7 @@ class Trouble:
     ours: bool = False
 
 
-NO_PAGE = Trouble(404, "Nothing lives at this address", "The link may be old, or a letter is missing. These are the lessons.")
+NO_PAGE = Trouble(404, "Nothing lives at this address", "The link may be old, or a letter is missing.")
 TOO_LARGE = Trouble(413, "That is too much to send", "A form here never needs more than a megabyte. Nothing was stored.")
 TOO_LONG = Trouble(422, "This address is too long", "No page here needs one of more than a few lines. Nothing was stored.")
 OTHER_SITE = Trouble(403, "This form came from another site", "Nothing was changed. Open the page here and send it once more.")
@@ -41,7 +41,8 @@ OTHER_NAME = Trouble(421, "Nothing is served under this name",
 OTHER_LEARNER = Trouble(403, "This run is not yours to cancel", "Only somebody who waits for it can. Nothing was changed.")
 BROKEN = Trouble(500, "Something broke on our side", "Your earlier answers are safe. Go back and try again.", ours=True)
 NO_STORAGE = Trouble(503, "Nothing can be stored right now",
-                     "An answer sent just now was not kept and cost no try. Send it again in a few minutes.", ours=True)
+                     "What you sent just now was not kept: an answer cost no try, and no run was started. Send it again in a few "
+                     "minutes.", ours=True)
 LONGEST_NAME = 64  # of a field: a visitor may have made it up
 SHAPES = ("single", "several", "[key]")  # of a body with two, and of a name at fault: part of where a fault is, and no field
 SHAPE_WORDS = {  # what pydantic calls a fault -> what a person reads
@@ -70,7 +71,8 @@ def answer(request: Request, trouble: Trouble) -> Response:
     identity = request_id(request.scope) if trouble.ours else ""
     fields = {echo(name, LONGEST_NAME): text for name, text in trouble.fields.items()}
     if request.url.path.startswith("/api/"):
-        body = {"error": trouble.title, "message": trouble.message, "fields": fields, "request_id": identity}
+        body = {"error": trouble.title, "message": trouble.message, "fields": fields}
+        body |= {"request_id": identity} if identity else {}
         return JSONResponse(body, trouble.status, headers={"Cache-Control": "no-store"})
     if is_htmx(request):
         notice = contexts.ErrorNotice(trouble.title, _sentence(trouble.message, fields), identity)
@@ -108,7 +110,7 @@ def add_error_pages(app: FastAPI) -> None:
 
 def _not_found(request: Request, error: Exception) -> Response:
     title = "This run cannot be read here" if isinstance(error, RunUnreadable) else NO_PAGE.title
-    return answer(request, Trouble(404, title, f"{error} These are the lessons."))
+    return answer(request, Trouble(404, title, str(error)))
 
 
 def _bad_input(request: Request, error: Exception) -> Response:

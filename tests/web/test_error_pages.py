@@ -45,6 +45,7 @@ def test_an_unknown_address_is_answered_with_the_map(client: TestClient) -> None
     response = client.get("/lessons/nothing")
     assert response.status_code == 404
     assert "no lesson called" in response.text
+    assert "These are the lessons." in response.text
     assert response.text.count('class="i"') == 11
 
 
@@ -62,7 +63,8 @@ def test_after_back_htmx_gets_the_whole_page(client: TestClient) -> None:
 
 def test_programs_get_json(client: TestClient) -> None:
     response = client.get("/api/nothing")
-    assert (response.status_code, response.json()["error"]) == (404, "Nothing lives at this address")
+    told = {"error": "Nothing lives at this address", "message": "The link may be old, or a letter is missing.", "fields": {}}
+    assert (response.status_code, response.json()) == (404, told)
 
 
 @pytest.mark.parametrize(("method", "address"), [("PUT", "/"), ("DELETE", LESSON), ("POST", "/"), ("GET", "/theme")])

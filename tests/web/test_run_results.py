@@ -110,6 +110,13 @@ def test_what_each_sends_is_said_once_where_it_is_the_same() -> None:
     assert [one.by_rank.replace("\N{NO-BREAK SPACE}", "") for one in strategies] == ["192 each", "96 64 96 128", "16 16 0 0"]
 
 
+def test_recorded_runs_of_all_lessons_name_their_transport_as_a_run_does_today() -> None:
+    lessons = load_course([ROOT / "lessons"], figure_fields()).lessons
+    recorded = [view for lesson in lessons for one in lesson.experiments if (view := recorded_view(one)) is not None]
+    assert len(recorded) > len(lessons)
+    assert {"gloo over loopback TCP, " in view.sentence for view in recorded} == {True}
+
+
 @pytest.mark.parametrize(("slug", "experiment"), [
     ("ring-all-reduce", "six-collectives"), ("data-parallel", "ways"), ("tensor-parallel", "two-halves")])
 def test_lessons_ship_a_row_for_each_of_their_strategies(slug: str, experiment: str) -> None:
