@@ -218,7 +218,7 @@ def _measured_json(report: ExperimentReport, environment: Environment | None) ->
         "calls_by_rank": None if report.calls_by_rank is None else [dict(calls) for calls in report.calls_by_rank],
         "memory_by_rank": [asdict(memory) for memory in report.memory_by_rank],
         "step_seconds": report.step_seconds,
-        "timeline": [asdict(interval) for interval in report.timeline],
+        "timeline": [dict(vars(interval)) for interval in report.timeline],  # thousands: asdict takes ten times as long
         "values": dict(report.values),
         "weights": {"max_difference": _finite(report.weights_max_difference), "tolerance": report.weights_tolerance},
         "note": report.note,
