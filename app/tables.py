@@ -152,7 +152,7 @@ runs = Table(
     Column("asked_by", Words, ForeignKey("learners.id", ondelete="SET NULL")),  # null once that learner's data is deleted
     Column("spec_key", String(64), nullable=False),
     Column("versions", String(64)),  # of what measured it; null until it is done
-    Column("repeatable", Boolean, nullable=False),  # done, with a verdict on everything: may be shown to the next who asks
+    Column("repeatable", Boolean, nullable=False),  # done, with a verdict or a fit: may be shown to the next who asks
     Column("state", String(16), nullable=False),
     Column("cancel_requested", Boolean, nullable=False),
     Column("owner", String(64)),
@@ -195,7 +195,7 @@ run_requests = Table(
     Index("ix_run_requests_run_id", "run_id"),
 )
 
-# What /metrics has counted of runs that are deleted since: a counter never falls. `name` is a state, or a column that was summed.
+# What /metrics counted of runs that are deleted since: a counter never falls. `name` is a state, or a column that was summed.
 swept = Table(
     "swept",
     metadata,
