@@ -15,7 +15,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.errors import BadInput, RunRejected
-from app.runs import own, store
+from app.figures import FIGURES
+from app.figures.inputs import Field
+from app.runs import own, store, timing
 from app.runs.sharing import LeftOut, runnable
 from app.runs.store import State
 from app.web import run_words as words
@@ -29,6 +31,7 @@ from kernels.spec import RunSpec
 
 router = APIRouter()
 ABOUT_SECONDS = "It takes a few seconds."
+ABOUT_TIMING = f"{len(timing.SIZES)} sizes, {timing.CALLS} calls of each: it takes about ten seconds."
 BACK = "The figure stands again at the values of what is shown below."
 RECORDED = "recorded"
 Word = Annotated[str, Query(max_length=60)]
@@ -88,11 +91,13 @@ def _numbers(size: int, one: spec.Experiment) -> dict[str, spec.OptionValue]:
 def _standing(site: Site, place: Place, size: int, experiments: Sequence[spec.Experiment], apart: bool) -> tuple[str, str]:
     """What stands in the way of pressing, in a word and in a sentence; or what pressing does."""
     limit = site.settings.max_world_size
+    if size > limit:
+        return "cannot", words.over_the_cap(size, limit)
     try:
         possible(size, experiments, limit)
     except RunRejected as rejected:
         first = RunRejected(rejected.faults[:1])  # whoever presses all the same reads all of them
-        return "cannot", words.refusal(first).replace("Nothing was started.", "Other values can run.")
+        return "cannot", words.refusal(first, limit).replace("Nothing was started.", "Other values can run.")
     with site.database.reading() as session:
         now = datetime.now(UTC)
         away = store.worker_away_since(session, now)
@@ -104,7 +109,15 @@ def _standing(site: Site, place: Place, size: int, experiments: Sequence[spec.Ex
         return "", "The button measures it there."
     if place.experiment.figure is None:
         return "", f"{words.numeral(size).capitalize()} real processes on this server, one for each GPU. {ABOUT_SECONDS}"
-    return "", f"One real process for each GPU, at the values of the figure; here at most {limit}. {ABOUT_SECONDS}"
+    if place.experiment.purpose == timing.PURPOSE:
+        return "", f"One real process for each GPU of the figure. {ABOUT_TIMING}"
+    most = f"; here at most {limit}" if limit < _most_of(place.experiment.figure) else ""
+    return "", f"One real process for each GPU, at the values of the figure{most}. {ABOUT_SECONDS}"
+
+
+def _most_of(figure: str) -> int:
+    """GPUs, as far as a figure goes; 0 where it has no say in them."""
+    return next((field.maximum for field in FIGURES[figure].fields if isinstance(field, Field) and field.name == "P"), 0)
 
 
 def _missing(place: Place, missing: LeftOut, where: str) -> str:

@@ -9,7 +9,7 @@ from app.errors import RunRejected
 from app.runs.store import Run, State
 from app.web.run_contexts import Phase
 from app.web.timing_views import is_timing, timing_range, timing_setting
-from kernels.spec import ELEMENTS, RunSpec
+from kernels.spec import ELEMENTS, P, RunSpec
 
 STEPS = ("Queue", "Launch", "Warm-up", "Measure", "Done")
 MOST_NAMES = 6  # in one sentence
@@ -82,11 +82,18 @@ def page_lede(run: RunSpec, names: Sequence[str]) -> str:
     if is_timing(run):
         return f"{numeral(len(names)).capitalize()} sizes of buffer, from {timing_range(run)}."
     some = list(dict.fromkeys(names))
-    return f"{', '.join(some)}, at {setting(run)}." if len(some) <= MOST_NAMES else f"At {setting(run)}."
+    return f"{'; '.join(some)}, at {setting(run)}." if len(some) <= MOST_NAMES else f"At {setting(run)}."
 
 
-def refusal(rejected: RunRejected) -> str:
-    """What cannot run, and that nothing was started."""
+def over_the_cap(size: int, limit: int) -> str:
+    """Beside the button while the figure has more GPUs than this server runs processes."""
+    return f"This server runs at most {limit} processes, and the figure has {size}. Put P at {limit} or less."
+
+
+def refusal(rejected: RunRejected, limit: int) -> str:
+    """What cannot run, and that nothing was started. Over the cap the note beside it has given the reason."""
+    if any(fault.field == P.name and fault.value not in range(limit + 1) for fault in rejected.faults):
+        return f"Nothing was started. Put P at {limit} or less first."
     faults = "; ".join(f"{fault.field} = {fault.value}: {fault.allowed}" for fault in rejected.faults)
     return f"{faults}. Nothing was started."
 

@@ -94,7 +94,7 @@ def _ask(site: Site, who: Visitor, allowance: Allowance, place: Place | None, pa
 def _refused(
     request: Request, site: Site, who: Visitor, place: Place | None, refused: BadInput | RunRejected | NotNow
 ) -> Response:
-    status, headers, message = refusal_of(refused)
+    status, headers, message = refusal_of(refused, site.settings.max_world_size)
     if place is not None and is_htmx(request):
         target = {"HX-Retarget": f"#{element(place)}-refusal", "HX-Reswap": "innerHTML"}
         return render(request, run_contexts.Refusal(message), status, {**TWO_SHAPES, **headers, **target})
@@ -106,12 +106,12 @@ def _refused(
     raise refused
 
 
-def refusal_of(refused: BadInput | RunRejected | NotNow) -> tuple[int, dict[str, str], str]:
+def refusal_of(refused: BadInput | RunRejected | NotNow, limit: int) -> tuple[int, dict[str, str], str]:
     """Status, headers and words of a run that may not start."""
     if isinstance(refused, NotNow):
         return 429, {"Retry-After": str(refused.retry_seconds)}, str(refused)
     if isinstance(refused, RunRejected):
-        return 422, {}, refusal(refused)
+        return 422, {}, refusal(refused, limit)
     return 422, {}, f"{' '.join(f'{text}' for text in refused.errors.values())} Nothing was started."
 
 

@@ -12,6 +12,7 @@ from fastapi.testclient import TestClient
 from sqlalchemy import event
 
 from app.runs.store import State
+from tests.runs.asking import show_worker
 from tests.web.runs_made_up import EXPERIMENT, HTMX, database_of, end, finish, press, run_id_of, take
 from tests.web.sites import LESSON, make_app
 
@@ -105,7 +106,12 @@ def test_a_strategy_that_cannot_run_is_told_before_anybody_presses(learner: Test
 
 
 def test_a_value_over_the_cap_is_told_before_anybody_presses(learner: TestClient) -> None:
-    assert "P = 64: must be a whole number from 1 to 8. Other values can run." in note(learner, P="64")
+    assert "This server runs at most 8 processes, and the figure has 64. Put P at 8 or less." in note(learner, P="64")
+
+
+def test_where_the_figure_goes_beyond_the_cap_the_note_says_how_far_a_run_does(app: FastAPI, learner: TestClient) -> None:
+    show_worker(database_of(app))
+    assert "at the values of the figure; here at most 8. It takes a few seconds." in note(learner)
 
 
 def test_while_no_worker_is_there_the_note_says_so(learner: TestClient) -> None:

@@ -20,7 +20,7 @@ from app.runs.stored import Failure, Progress
 from app.tables import runs, workers
 from app.web.run_forms import Place, at_values, left_out_of, lesson_address
 from app.web.run_results import headline
-from app.web.run_words import setting
+from app.web.run_words import page_lede, setting
 from kernels import spec
 from tests.web.runs_made_up import (
     EXPERIMENT,
@@ -335,11 +335,16 @@ def test_a_backend_that_departs_from_the_formula_is_marked_and_its_cause_named(a
     assert "512 B away from the formula" in html
 
 
+def test_names_with_commas_are_kept_apart_in_the_address_s_first_sentence() -> None:
+    run = spec.RunSpec(4, (spec.Experiment("ddp"),))
+    assert page_lede(run, ["DDP, once", "DDP, every micro step"]).startswith("DDP, once; DDP, every micro step, at P")
+
+
 def test_a_value_over_the_cap_is_refused_beside_the_button(learner: TestClient) -> None:
     response = press(learner, P=64)
     assert response.status_code == 422
     assert response.headers["hx-retarget"] == "#run-three-cuts-refusal"
-    assert "P = 64: must be a whole number from 1 to 8. Nothing was started." in response.text
+    assert "Nothing was started. Put P at 8 or less first." in response.text
 
 
 def test_a_value_no_figure_takes_is_refused_beside_the_button(learner: TestClient) -> None:
@@ -352,7 +357,7 @@ def test_a_refusal_without_a_script_is_the_lesson_with_the_message_in_it(learner
     form = {"experiment": EXPERIMENT, "P": "64"}
     response = learner.post("/runs?volume.P=64", data=form)
     assert response.status_code == 422
-    assert "P = 64: must be a whole number from 1 to 8. Nothing was started." in response.text
+    assert "Nothing was started. Put P at 8 or less first." in response.text
     assert "<h1>Split three ways</h1>" in response.text
     assert 'name="P" value="64"' in response.text
 
@@ -360,7 +365,7 @@ def test_a_refusal_without_a_script_is_the_lesson_with_the_message_in_it(learner
 def test_a_page_beyond_the_cap_says_so_before_anybody_presses(app: FastAPI, learner: TestClient) -> None:
     take(app, run_id_of(press(TestClient(app), P=4)))
     page = learner.get(f"{LESSON}?volume.P=64").text
-    assert "P = 64: must be a whole number from 1 to 8. Other values can run." in page
+    assert "This server runs at most 8 processes, and the figure has 64. Put P at 8 or less." in page
 
 
 def test_a_used_up_quota_is_said_with_when_to_come_again(tmp_path: Path) -> None:

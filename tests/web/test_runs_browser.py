@@ -124,7 +124,7 @@ def test_a_run_is_cancelled_from_the_page(page: Page, site: LiveSite) -> None:
 def test_a_value_over_the_cap_is_refused_beside_the_button_and_nothing_is_lost(page: Page, site_url: str) -> None:
     page.goto(f"{site_url}{LESSON}?volume.P=64")
     press(page)
-    expect(page.locator(f"{PLACE}-refusal")).to_contain_text("P = 64: must be a whole number from 1 to 8.")
+    expect(page.locator(f"{PLACE}-refusal")).to_contain_text("Nothing was started. Put P at 8 or less first.")
     expect(page.locator(PLACE)).to_contain_text("Recorded on")
     expect(page.locator("#volume-P")).to_have_value("64")
 
@@ -165,7 +165,7 @@ def test_a_refusal_without_a_script_keeps_the_values(without_script: Page, site_
     page = without_script
     page.goto(f"{site_url}{LESSON}?volume.P=64&volume.T=3")
     press(page)
-    expect(page.locator(f"{PLACE}-refusal")).to_contain_text("P = 64: must be a whole number from 1 to 8.")
+    expect(page.locator(f"{PLACE}-refusal")).to_contain_text("Nothing was started. Put P at 8 or less first.")
     expect(page.locator("#volume-T")).to_have_value("3")
 
 

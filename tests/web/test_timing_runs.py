@@ -25,7 +25,7 @@ from app.theory import latency
 from app.web.timing_views import timing_view
 from kernels.spec import RunReport, to_json
 from tests.runs import made_up
-from tests.runs.asking import VERSIONS
+from tests.runs.asking import VERSIONS, show_worker
 from tests.web import runs_made_up
 from tests.web.runs_made_up import HTMX, database_of, end, read, run_id_of, take, tell
 from tests.web.sites import make_app
@@ -55,6 +55,12 @@ def model(P: int) -> Callable[[int], float]:
 def falling(n: int) -> float:
     """A machine on which larger buffers are faster: no line has that."""
     return 1 / n
+
+
+def test_the_note_knows_how_long_it_takes_and_of_no_cap_beyond_its_figure(app: FastAPI, learner: TestClient) -> None:
+    show_worker(database_of(app))
+    told = learner.get(f"{LESSON}/experiments/own-machine/note", params={"alpha_beta.P": "4"}).text
+    assert "One real process for each GPU of the figure. 11 sizes, 25 calls of each: it takes about ten seconds." in told
 
 
 def press(client: TestClient, P: int, *, htmx: bool = True) -> Response:
