@@ -117,7 +117,13 @@ def empty_database(request: pytest.FixtureRequest, folder: Path) -> Iterator[str
     if request.param == "sqlite":
         yield sqlite_url(folder)
         return
-    server: PostgresServer = request.getfixturevalue("postgres_server")
+    with empty_postgres(request.getfixturevalue("postgres_server")) as url:
+        yield url
+
+
+@contextmanager
+def empty_postgres(server: PostgresServer) -> Iterator[str]:
+    """The URL of an empty database of this server, dropped at the end whoever is still connected."""
     name = f"test_{secrets.token_hex(8)}"
     server.execute(f"CREATE DATABASE {name} TEMPLATE template0")
     yield server.url(name)

@@ -6,9 +6,8 @@ import http.client
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from unittest.mock import Mock, call
 
@@ -16,22 +15,12 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from app import settings
 from app.web import arrival
 from app.web.arrival import PunctualProtocol
 from tests.ports import free_port
 from tests.web.sites import LESSON
+from tests.web.web_process import web_process
 
-START = """
-import sys
-from pathlib import Path
-from app import settings
-from app.serve import run_web
-from app.web import arrival
-settings.COURSE_DIR = Path(sys.argv[2])
-arrival.ARRIVAL_SECONDS = float(sys.argv[4])
-run_web(settings.Settings.load(data_dir=Path(sys.argv[1]), port=int(sys.argv[3])))
-"""
 HASTE_SECONDS = 0.5
 BODY = b"answer=56&variant=0&submission=one"
 PATIENCE = 120  # seconds
@@ -44,7 +33,7 @@ def port() -> int:
 
 @pytest.fixture
 def process(tmp_path: Path, port: int) -> Iterator[subprocess.Popen[str]]:
-    with web_process(tmp_path, port, arrival_seconds=30) as started:
+    with web_process(tmp_path, port) as started:
         yield started
 
 
@@ -53,24 +42,6 @@ def hasty(tmp_path: Path, port: int) -> Iterator[tuple[str, int]]:
     """The address of one that gives a request a fraction of a second to arrive."""
     with web_process(tmp_path, port, HASTE_SECONDS):
         yield "127.0.0.1", port
-
-
-@contextmanager
-def web_process(tmp_path: Path, port: int, arrival_seconds: float) -> Iterator[subprocess.Popen[str]]:
-    """`worldsize web` with a course of which every lesson is still to come but the flagship."""
-    course = tmp_path / "course"
-    course.mkdir()
-    (course / "course.yaml").write_text((settings.COURSE_DIR / "course.yaml").read_text())
-    (course / "split-three-ways").symlink_to(settings.COURSE_DIR / "split-three-ways")
-    command = [sys.executable, "-c", START, str(tmp_path / "var"), str(course), str(port), str(arrival_seconds)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as started:
-        assert started.stderr is not None
-        for line in started.stderr:
-            if "Uvicorn running" in line:
-                break
-        yield started
-        if started.poll() is None:
-            started.kill()
 
 
 def test_a_request_under_way_is_answered_before_the_process_ends(process: subprocess.Popen[str], port: int) -> None:

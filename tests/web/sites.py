@@ -17,6 +17,7 @@ from fastapi import FastAPI
 
 from app import settings
 from app.main import create_app
+from tests.databases import PostgresServer, empty_postgres
 
 with warnings.catch_warnings():
     warnings.filterwarnings("ignore", ".*httpx.*")  # starlette would rather have httpx2; httpx serves
@@ -40,11 +41,28 @@ def make_app(folder: Path, *, docs: bool = False, lessons: Sequence[str] = (), *
 
 
 @pytest.fixture(scope="session")
-def web_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FastAPI]:
+def sqlite_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FastAPI]:
     """One application for all tests that need no settings of their own: each learner has a cookie of their own."""
     app = make_app(tmp_path_factory.mktemp("web"))
     yield app
     app.state.site.database.close()
+
+
+@pytest.fixture(scope="session")
+def postgres_app(tmp_path_factory: pytest.TempPathFactory, postgres_server: PostgresServer) -> Iterator[FastAPI]:
+    """The same on PostgreSQL."""
+    with empty_postgres(postgres_server) as url:
+        app = make_app(tmp_path_factory.mktemp("web"), database_url=url)
+        yield app
+        app.state.site.database.close()
+
+
+@pytest.fixture
+def web_app(request: pytest.FixtureRequest) -> FastAPI:
+    """The one of both on the kind of database that the test is for."""
+    kind = request.getfixturevalue("storage") if "storage" in request.fixturenames else "sqlite"
+    app: FastAPI = request.getfixturevalue(f"{kind}_app")
+    return app
 
 
 @pytest.fixture
@@ -54,9 +72,9 @@ def client(web_app: FastAPI) -> TestClient:
 
 
 @pytest.fixture(scope="session")
-def live_url(web_app: FastAPI) -> Iterator[str]:
-    """The same application behind a real socket."""
-    with serving(web_app) as url:
+def live_url(sqlite_app: FastAPI) -> Iterator[str]:
+    """An application behind a real socket."""
+    with serving(sqlite_app) as url:
         yield url
 
 

@@ -29,6 +29,13 @@ def samples(client: TestClient) -> dict[tuple[str, ...], float]:
     return {(one.name, *one.labels.values()): one.value for family in families for one in family.samples}
 
 
+def test_what_is_tested_on_both_kinds_of_database_is_on_the_one_that_it_is_named_for(
+    app: FastAPI, web_app: FastAPI, storage: str
+) -> None:
+    for one in (app, web_app):
+        assert one.state.site.database.engine.dialect.name.startswith(storage)
+
+
 def test_metrics_are_not_found_unless_a_setting_asks_for_them(client: TestClient) -> None:
     assert client.get("/metrics").status_code == 404
 
