@@ -155,10 +155,10 @@ def test_deleting_needs_the_tick(client: TestClient) -> None:
     assert client.get("/me/export").json()["attempts"]
 
 
-def test_a_deletion_leaves_no_row_no_cookie_and_no_trace_in_the_file(web_app: FastAPI, client: TestClient) -> None:
+def test_a_deletion_leaves_no_row_no_cookie_and_no_trace_in_the_file(sqlite_app: FastAPI, client: TestClient) -> None:
     client.post(EIGHT, data={"answer": "56"})
     learner = client.get("/me/export").json()["learner"]["id"]
-    file: Path = web_app.state.site.database.file
+    file: Path = sqlite_app.state.site.database.file
     assert learner.encode() in file.read_bytes()
     response = client.post("/me/delete", data={"confirm": "yes"})
     assert (response.status_code, response.headers["location"]) == (303, "/me")
