@@ -127,6 +127,21 @@ def test_runs_are_listed_with_their_addresses_and_taken_along(web_app: FastAPI, 
     assert TestClient(web_app).get("/me/export").json()["runs"] == []
 
 
+def test_runs_asked_for_without_a_cookie_are_those_of_ever_new_learners_of_one_address(tmp_path: Path) -> None:
+    app = make_app(tmp_path, learner_quota=3)
+    body = {"strategy": "data_parallel", "P": 2}
+    assert TestClient(app).post("/api/runs", json=body).status_code == 202
+    assert TestClient(app, follow_redirects=False).post("/runs", data=body).status_code == 303
+    known = TestClient(app)
+    assert known.post("/api/runs", json=body).status_code == 202
+    another, one_more = TestClient(app), TestClient(app)
+    for refused in (another.post("/api/runs", json={**body, "L": 3}), one_more.post("/runs", data={**body, "L": 4})):
+        assert refused.status_code == 429
+        assert "keeps its cookie counts once" in refused.text
+    assert known.post("/api/runs", json={**body, "L": 5}).status_code == 202
+    app.state.site.database.close()
+
+
 def test_runs_beyond_the_latest_are_counted(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learner, "MOST_RUNS", 1)
     first, second = (run_id_of(press(client, P=P, H=6)) for P in (2, 3))
