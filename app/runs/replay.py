@@ -42,24 +42,44 @@ def measure(spec: Json) -> Json:
 
 
 def show(report: Json, seen: list[Json]) -> None:
-    """A few lines for each experiment: bytes by rank, payload and wire, and whether the page showed the same payload."""
-    for index, one in enumerate(report["experiments"]):
+    """A few lines for each experiment: bytes by rank beside what the page predicted, and whether it showed the same payload."""
+    for one, page in zip(report["experiments"], seen, strict=True):
         experiment = one["experiment"]
-        numbers = ", ".join(f"{name} = {experiment[name]}" for name in ("L", "H", "T", "m"))
-        print(f"{experiment['strategy']}: P = {report['P']}, {numbers}")
-        print("  payload bytes by rank:", words(one["payload_matrix"]))
-        print("  wire bytes by rank:   ", words(one["wire_matrix"]))
-        if seen:
-            same = one["payload_matrix"] == seen[index]["measured"]["matrix"]
+        values = {"P": report["P"], **{name: experiment[name] for name in ("L", "H", "T", "m")}, **experiment["options"]}
+        print(f"{experiment['strategy']}: {', '.join(f'{name} = {value}' for name, value in values.items())}")
+        print("  payload bytes by rank:", words(sent(one["payload_matrix"])))
+        print(f"  predicted for {page['backend']}: ".ljust(24), words(page["predicted_bytes_by_rank"], page["predicted_bytes"]))
+        print(f"  the formula:           {page['formula_bytes']} in all")
+        print("  verdict:              ", verdict(sent(one["payload_matrix"]), page))
+        print("  wire bytes by rank:   ", words(sent(one["wire_matrix"])))
+        if page["matrix"] is not None:
+            same = one["payload_matrix"] == page["matrix"]
             print("  the same payload, from each rank to each, as on the page" if same else "  not the payload of the page")
 
 
-def words(matrix: list[list[int]] | None) -> str:
-    """What each rank sent, and the sum over all."""
-    if matrix is None:
-        return "not counted here"
-    sent = [sum(row) for row in matrix]
-    return f"{' '.join(map(str, sent))}; {sum(sent)} in all"
+def sent(matrix: list[list[int]] | None) -> list[int] | None:
+    """What each rank sent, whoever received it."""
+    return None if matrix is None else [sum(row) for row in matrix]
+
+
+def words(by_rank: list[int] | None, total: int | None = None) -> str:
+    """What each rank sent, and the sum over all; the sum alone where nobody can say who sends it."""
+    if by_rank is None:
+        return "not counted here" if total is None else f"{total} in all"
+    return f"{' '.join(map(str, by_rank))}; {sum(by_rank)} in all"
+
+
+def verdict(measured: list[int] | None, page: Json) -> str:
+    """Measured against predicted, to the byte: in all, and by rank where that is known."""
+    if measured is None:
+        return "none, for nothing was counted"
+    expected = page["predicted_bytes_by_rank"]
+    equal = sum(measured) == page["predicted_bytes"] if expected is None else measured == expected
+    if not equal:
+        return "differs from what was predicted"
+    gap = page["predicted_bytes"] - page["formula_bytes"]
+    apart = f", {abs(gap)} bytes {'over' if gap > 0 else 'under'} the formula"
+    return f"as predicted, to the byte{apart if gap else ''}"
 
 
 def show_times(report: Json, seen: list[Json]) -> None:

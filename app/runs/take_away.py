@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from app.runs import replay
+from app.runs.results import DEFAULT_BACKEND, Result, number, predicted
 from app.runs.store import Run
 from app.runs.timing import PURPOSE, fit_json
 from kernels.spec import RunSpec, experiment_arguments, to_json
@@ -77,11 +78,23 @@ def _values(run: Run) -> str:
 
 
 def _seen(run: Run) -> list[dict[str, Any]]:
-    """What the page showed: for each experiment who sent what to whom; of a timing run the two constants."""
+    """What the page showed: of each experiment the prediction, and who sent what to whom; of a timing run the two constants."""
     if run.spec.purpose == PURPOSE:
         fit = None if run.report is None else fit_json(run.report)
         return [] if fit is None else [{name: fit[name] for name in ("alpha_seconds", "bandwidth_bytes_per_second")}]
-    return [{"strategy": result["strategy"], "measured": {"matrix": result["measured"]["matrix"]}} for result in run.results]
+    backend = DEFAULT_BACKEND if run.environment is None else run.environment.backend
+    matrices = [result["measured"]["matrix"] for result in run.results] or [None] * len(run.spec.experiments)
+    return [{**_predicted(predicted(run.spec.P, one, backend)), "backend": backend, "matrix": matrix}
+            for one, matrix in zip(run.spec.experiments, matrices, strict=True)]
+
+
+def _predicted(result: Result) -> dict[str, Any]:
+    size, exact = result.bytes_per_element, result.prediction.exact
+    return {
+        "formula_bytes": number(result.prediction.taught.total * size),
+        "predicted_bytes": number(exact.total * size),
+        "predicted_bytes_by_rank": None if exact.by_rank is None else [number(count * size) for count in exact.by_rank],
+    }
 
 
 def _literal(value: Any) -> str:

@@ -10,7 +10,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from app.runs.stored import Failure
 from kernels.spec import Experiment, RunSpec, to_json
 from tests.databases import migrated, sqlite_url
 from tests.runs.asking import ask, end, get, take
+from tests.web.runs_made_up import as_predicted
 
 SPEC = RunSpec(2, (Experiment("data_parallel"), Experiment("ring_all_reduce", options={"collective": "all_gather"})))
 SHOWN = """data_parallel: P = 2, L = 2, H = 4, T = 1, m = 1
@@ -132,16 +133,56 @@ def test_a_notebook_has_the_parts_its_format_asks_for(run: Run) -> None:
         assert 1 <= len(cell["id"]) <= 64
 
 
+def values_of(script: str) -> list[str]:
+    """The JSON of SPEC and of SEEN."""
+    calls = [node for node in ast.walk(ast.parse(script)) if isinstance(node, ast.Call)]
+    loads = [call.args[0] for call in calls if ast.unparse(call.func) == "json.loads"]
+    return [ast.literal_eval(text) for text in loads if isinstance(text, ast.Constant)]
+
+
 def test_values_stay_values_whatever_they_contain(run: Run) -> None:
     """Nothing that could be in a spec ends the string it stands in."""
     evil = "');import os#\"\"\"\\\u2028'''\n\N{SNOWMAN}"
-    spec = replace(run.spec, experiments=(Experiment("single", options={"collective": evil}),))
-    tree = ast.parse(take_away.script(replace(run, spec=spec, results=())))
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "json.loads"]
-    texts = [ast.literal_eval(call.args[0]) for call in calls if isinstance(call.args[0], ast.Constant)]
+    spec = replace(run.spec, purpose=evil)
+    texts = values_of(take_away.script(replace(run, spec=spec, results=())))
     assert json.loads(json.dumps(to_json(spec))) in [json.loads(text) for text in texts]
 
 
 def test_a_run_without_a_result_can_be_taken_away_too(run: Run) -> None:
     script = take_away.script(replace(run, results=(), report=None, state=State.FAILED))
-    assert 'SEEN = json.loads("[]")' in script
+    seen = json.loads(values_of(script)[1])
+    assert [(one["predicted_bytes"], one["matrix"]) for one in seen] == [(256, None), (128, None)]
+
+
+PAIRS = tuple(Experiment("tensor_megatron", T=4, options={"activations": "sequence_parallel", "collectives": collectives})
+              for collectives in ("ring", "library"))
+
+
+def printed(spec: RunSpec, run: Run, change: Callable[[int], int] = lambda count: count) -> str:
+    """What a script prints when its launch brings what was predicted, but for a change to every count."""
+    report = to_json(as_predicted(spec))
+    for one in report["experiments"]:
+        one["payload_matrix"] = [[change(count) for count in row] for row in one["payload_matrix"]]
+    shell, told = code.InteractiveInterpreter({"__name__": "taken away", "REPORT": report}), io.StringIO()
+    with contextlib.redirect_stdout(told):
+        for text in (take_away.script(replace(run, spec=spec, results=())), "show(REPORT, SEEN)"):
+            shell.runcode(compile(text, "script", "exec", dont_inherit=True))
+    return told.getvalue()
+
+
+def test_a_script_tells_its_experiments_apart_and_says_what_was_predicted(run: Run) -> None:
+    told = printed(RunSpec(4, PAIRS), run)
+    numbers = "tensor_megatron: P = 4, L = 2, H = 4, T = 4, m = 1, activations = sequence_parallel"
+    assert f"{numbers}, collectives = ring\n" in told
+    library = told[told.index(f"{numbers}, collectives = library\n"):]
+    assert library.splitlines()[1:5] == [
+        "  payload bytes by rank: 288 288 288 288; 1152 in all",
+        "  predicted for gloo:    288 288 288 288; 1152 in all",
+        "  the formula:           768 in all",
+        "  verdict:               as predicted, to the byte, 384 bytes over the formula",
+    ]
+
+
+def test_a_script_whose_bytes_are_others_says_so(run: Run) -> None:
+    told = printed(RunSpec(4, PAIRS), run, change=lambda count: count + 4 if count else 0)
+    assert told.count("verdict:               differs from what was predicted") == len(PAIRS)
