@@ -38,7 +38,7 @@ def total_bytes(result: Result) -> int:
 @pytest.mark.parametrize(("world_size", "shape"), [(2, OPTION_SHAPES[1]), (3, OPTION_SHAPES[2]), (4, OPTION_SHAPES[0])])
 def test_every_option_meets_its_prediction_and_a_single_process_weights(
         launcher: LocalLauncher, world_size: int, shape: tuple[int, int, int]) -> None:
-    settings = [one for one in grid(world_size) if one.options and (one.L, one.H, one.T) == shape]
+    settings = [one for one in grid(world_size) if one.options and shape == (one.L, one.H, one.T)]
     assert {one.strategy for one in settings} >= {"data_parallel", "ddp", "pipeline_torch"}
     held(measure(launcher, world_size, *settings))
 
