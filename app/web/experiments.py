@@ -63,7 +63,7 @@ def result_view(report: Report, title: str = "") -> contexts.StrategyResult:
         measured_total=NOT_MEASURED if payload is None else byte_count(sum(payload)),
         wire_total=NOT_MEASURED if payload is None or wire is None else byte_count(sum(wire)),
         by_rank=NOT_MEASURED if payload is None else _by_rank(payload),
-        standing=_standing(report),
+        standing=standing(report),
         departs=report["verdict"] != "equal" or report["ideal_gap"]["bytes"] != 0,
     )
 
@@ -74,7 +74,7 @@ def _by_rank(payload: Sequence[int]) -> str:
     return f"{thousands(payload[0])} each" if same else RANK_GAP.join(map(thousands, payload))
 
 
-def _standing(report: Report) -> str:
+def standing(report: Report) -> str:
     """The verdict in a few words. What is equal to its prediction and not to the formula is never called equal alone."""
     if report["verdict"] != "equal":
         return "no verdict" if report["verdict"] == "inconclusive" else "differs"

@@ -14,7 +14,8 @@ from app import published
 from app.course.cards import anchor, sentences_html
 from app.course.math import mathml
 from app.errors import NotFound
-from app.runs import verification
+from app.runs import last_seen, verification
+from app.runs.last_seen import LastSeen
 from app.runs.verification import Verification, VerificationUnreadable
 from app.runs.verify import Row
 from app.theory import FORMULAS
@@ -23,7 +24,7 @@ from app.theory.published import Check
 from app.theory.volume import CAUSE_TEXT, Cause
 from app.web import ledger_contexts as views
 from app.web.deps import SiteDep
-from app.web.experiments import cause_name
+from app.web.experiments import cause_name, standing
 from app.web.render import counted, render, thousands
 from app.web.run_words import numeral
 from kernels.spec import STRATEGY_SPECS
@@ -70,6 +71,8 @@ def ledger(request: Request, site: SiteDep, concept: str = "") -> Response:
         last = verification.load(site.settings.data_dir)
     except VerificationUnreadable as unreadable:
         last, trouble = None, str(unreadable)
+    with site.database.reading() as session:
+        seen, done = last_seen.last_seen(session), last_seen.count_done(session)
     chosen = [concept] if concept else concepts
     page = views.Ledger(
         count=len(FORMULAS),
@@ -78,6 +81,8 @@ def ledger(request: Request, site: SiteDep, concept: str = "") -> Response:
         sections=tuple(views.LedgerSection(name, title(name), tuple(_entry(one, last) for one in _formulas(name)))
                        for name in chosen),
         verified=None if last is None else _verified(last),
+        seen=tuple(_seen_row(name, one) for name, one in seen.items() if name in STRATEGY_SPECS),
+        runs=done,
         trouble=trouble,
         published=len(_all_checks()),
         published_held=sum(check.holds for check in _all_checks()),
@@ -173,6 +178,13 @@ def _strategy_row(row: Row) -> views.StrategyRow:
     axis = "" if strategy.axis == "none" else strategy.axis
     gaps = "; ".join(map(cause_name, row.gaps))
     return views.StrategyRow(strategy.title, axis, row.cells, row.equal, ", ".join(misses), gaps)
+
+
+def _seen_row(name: str, seen: LastSeen) -> views.SeenRow:
+    strategy, day = STRATEGY_SPECS[name], seen.ended_at
+    departs = seen.result["verdict"] != "equal" or seen.result["ideal_gap"]["bytes"] != 0
+    return views.SeenRow(strategy.title, "" if strategy.axis == "none" else strategy.axis, seen.P,
+                         f"{day.day} {day:%B %Y, %H:%M} UTC", standing(seen.result), departs)
 
 
 def cause_words(name: str) -> tuple[str, str]:

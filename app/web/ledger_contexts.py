@@ -108,6 +108,18 @@ class Verified:
 
 
 @dataclass(frozen=True)
+class SeenRow:
+    """How a strategy stood in the last run of a learner that had it."""
+
+    title: str
+    axis: str
+    P: int
+    when: str
+    standing: str
+    departs: bool
+
+
+@dataclass(frozen=True)
 class Ledger(Context):
     template: ClassVar[str] = "pages/ledger.html"
     count: int
@@ -115,6 +127,8 @@ class Ledger(Context):
     links: tuple[ConceptLink, ...]
     sections: tuple[LedgerSection, ...]
     verified: Verified | None
+    seen: tuple[SeenRow, ...]
+    runs: int  # of learners, that ended with a measurement
     trouble: str  # why there is none, where there should be
     published: int
     published_held: int

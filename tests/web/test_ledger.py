@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,12 +13,14 @@ from fastapi.testclient import TestClient
 
 from app import cli
 from app.errors import StorageRefused
+from app.runs.store import State
 from app.runs.verification import FILE, Verification, VerificationUnreadable, load, store, summarise
 from app.runs.verify import Row
 from app.theory import FORMULAS
 from app.web.ledger import MEASURES, shown
 from kernels.spec import STRATEGY_SPECS
 from tests.runs.made_up import ENVIRONMENT
+from tests.web.runs_made_up import end, finish, press, run_id_of, take
 from tests.web.sites import make_app
 
 ROWS = (
@@ -85,6 +88,24 @@ def test_the_last_verification_stands_there_with_verdict_gap_and_cause(app: Fast
     assert "Idle GPUs; Uneven chunks" in html
     assert "<dt>Measured</dt><dd>Data parallel: 118 of 118 equal</dd>" in html
     assert "PyTorch 2.13.0, gloo over loopback TCP" in html
+
+
+def test_what_learners_measured_counts_before_any_verification(app: FastAPI, page: TestClient) -> None:
+    for values in ({"P": 4}, {"P": 8}):
+        finish(app, take(app, run_id_of(press(page, **values))))
+    html = page.get("/ledger").text
+    assert "Nothing has been verified" not in html
+    assert "The grid of all strategies has not been verified on this machine yet." in html
+    assert "2 runs asked for here ended with a measurement." in html
+    row = re.compile(r'</svg>([A-Z][a-z]+) parallel.*?</th>\s*<td data-l="GPUs">8.*?data-l="Verdict">(.*?)</td>', re.DOTALL)
+    rows = dict(row.findall(html))
+    assert rows == {"Data": "equal", "Tensor": "<mark>as gloo predicts; 512 B under the formula</mark>", "Pipeline": "equal"}
+
+
+def test_a_run_that_brought_nothing_stands_for_no_strategy(app: FastAPI, page: TestClient) -> None:
+    assert "In learners" not in page.get("/ledger").text
+    end(app, take(app, run_id_of(press(page, P=4))), State.FAILED)
+    assert "In learners" not in page.get("/ledger").text
 
 
 def test_when_all_held_the_page_says_so(app: FastAPI, page: TestClient) -> None:
