@@ -136,7 +136,7 @@ def test_a_run_that_this_version_cannot_carry_out_fails_in_words(database: Datab
     asked = ask(database, "ada", spec())
     lease = take(database)
     with database.writing() as session:
-        stored = {"P": 2, "experiments": [{"strategy": "of another version"}]}
+        stored = {"P": 2, "experiments": [{"strategy": "data_parallel", "L": 1000}]}
         session.execute(runs.update().where(runs.c.id == lease.run.id).values(spec=stored, state="queued"))
     with lane(database, folder, MadeUpLauncher()):
         run = wait_for(database, asked.run_id, State.FAILED)
