@@ -110,6 +110,17 @@ def test_what_each_sends_is_said_once_where_it_is_the_same() -> None:
     assert [one.by_rank.replace("\N{NO-BREAK SPACE}", "") for one in strategies] == ["192 each", "96 64 96 128", "16 16 0 0"]
 
 
+def test_headers_grow_with_the_messages_and_ddp_sends_what_one_piece_sends() -> None:
+    """As the lesson says below the table: four layers, so four messages for one, or two buckets; a pair of layers in each."""
+    lesson = load_course([ROOT / "lessons"], figure_fields()).lesson("data-parallel")
+    ways = None if lesson is None else lesson.find_experiment("ways")
+    assert ways is not None
+    measured = [report["measured"] for run in ways.strategies if (report := ways.recorded_report(run)) is not None]
+    headers = [sum(one["wire_bytes_by_rank"]) - sum(one["payload_bytes_by_rank"]) for one in measured]
+    piece, by_parameter, buckets, ddp = headers
+    assert (by_parameter, buckets, ddp) == (4 * piece, 2 * piece, piece)
+
+
 def test_recorded_runs_of_all_lessons_name_their_transport_as_a_run_does_today() -> None:
     lessons = load_course([ROOT / "lessons"], figure_fields()).lessons
     recorded = [view for lesson in lessons for one in lesson.experiments if (view := recorded_view(one)) is not None]
