@@ -54,11 +54,12 @@ class CourseMap(Context):
 
 @dataclass(frozen=True)
 class RailItem:
-    """A section in the lesson's rail."""
+    """A section in the lesson's rail. `here` is where reading goes on; a script moves that mark to what is on screen."""
 
     slug: str
     title: str
-    state: Literal["done", "now", "todo"]
+    done: bool
+    here: bool
 
 
 @dataclass(frozen=True)

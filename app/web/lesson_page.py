@@ -109,11 +109,11 @@ def show_refusal(
 
 
 def rail_view(site: Site, lesson: Lesson, before: Past) -> contexts.Rail:
-    """The seven sections; the first that is not done is where the learner is now."""
+    """The seven sections; the first that is not done is where reading goes on."""
     done = standing(lesson, before).sections
     now = done.index(False) if False in done else len(done) - 1
     items = tuple(
-        contexts.RailItem(section.slug, section.title, "now" if number == now else "done" if done[number] else "todo")
+        contexts.RailItem(section.slug, section.title, done[number], number == now)
         for number, section in enumerate(lesson.sections)
     )
     entry = site.course.entry(lesson.slug)

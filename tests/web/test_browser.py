@@ -92,6 +92,22 @@ def test_reading_to_the_end_of_a_section_moves_the_rail_on(page: Page, live_url:
     expect(page.locator(".rail .done").first).to_contain_text("Hook")
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_rail_marks_the_section_on_screen_and_ticks_those_that_are_done(
+    page: Page, live_url: str, complaints: list[str], width: int
+) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(live_url + LESSON)
+    here = page.locator("#rail [aria-current]")
+    for section, title in (("formalize", "Formalize"), ("summary", "Summary"), ("play", "Play"), ("hook", "Hook")):
+        page.locator(f"#rail-{section}").click()
+        expect(here).to_contain_text(title)  # where reading goes on is still the hook
+        expect(page.locator("#rail b")).to_have_text(title)
+    page.locator("#hook .visit").scroll_into_view_if_needed()
+    expect(page.locator("#rail li.done").first).to_contain_text("Hook")
+    expect(here).to_have_text("Hook, done")  # in the rail that the server has sent since, where reading goes on after it
+
+
 def test_back_and_forward_show_whole_pages(page: Page, live_url: str, complaints: list[str]) -> None:
     page.goto(live_url)
     page.get_by_role("link", name="Split three ways").click()

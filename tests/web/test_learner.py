@@ -66,7 +66,7 @@ def test_progress_is_on_the_map_in_the_rail_and_on_ones_own_page(client: TestCli
     assert "Continue with lesson 1" in overview
     page = client.get(LESSON).text
     assert '<li class="done"><a id="rail-hook"' in page
-    assert '<li class="now"><a id="rail-intuition"' in page
+    assert '<li><a id="rail-intuition" href="#intuition" aria-current="step">' in page
     assert 'data-l="Tries">2<' in client.get("/me").text
 
 
