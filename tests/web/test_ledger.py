@@ -102,6 +102,13 @@ def test_what_learners_measured_counts_before_any_verification(app: FastAPI, pag
     assert rows == {"Data": "equal", "Tensor": "<mark>as gloo predicts; 512 B under the formula</mark>", "Pipeline": "equal"}
 
 
+def test_of_several_variants_in_a_run_one_that_departs_stands_for_the_strategy(app: FastAPI, page: TestClient) -> None:
+    both = [{"strategy": "tensor_megatron", "T": 4, "options": {"activations": "sequence_parallel", "collectives": collectives}}
+            for collectives in ("ring", "library")]
+    finish(app, take(app, page.post("/api/runs", json={"P": 4, "experiments": both}).json()["id"]))
+    assert "<mark>as gloo predicts; 384 B over the formula</mark>" in page.get("/ledger").text
+
+
 def test_a_run_that_brought_nothing_stands_for_no_strategy(app: FastAPI, page: TestClient) -> None:
     assert "In learners" not in page.get("/ledger").text
     end(app, take(app, run_id_of(press(page, P=4))), State.FAILED)
