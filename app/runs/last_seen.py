@@ -46,7 +46,7 @@ def last_seen(session: Session) -> dict[str, LastSeen]:
 
 
 def _is_as_the_formula(result: Mapping[str, Any]) -> bool:
-    return result["verdict"] == "equal" and result["ideal_gap"]["bytes"] == 0
+    return bool(result["verdict"] == "equal" and result["ideal_gap"]["bytes"] == 0)
 
 
 def _latest(session: Session) -> Iterator[Run]:
