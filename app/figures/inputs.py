@@ -103,11 +103,13 @@ class Inputs:
 class Reading:
     """A form, read: the good values, defaults where nothing was said or the value is bad, and messages by field.
 
-    A key that no field has stands in `errors` under its own name.
+    A key that no field has stands in `errors` under its own name. `kept` are the fields in error of which the form says what
+    the page shows.
     """
 
     inputs: Inputs
     errors: Mapping[str, str]
+    kept: frozenset[str] = frozenset()
 
 
 def parse(fields: Sequence[Control], raw: Query, defaults: Mapping[str, Value] | None = None) -> Reading:
@@ -130,7 +132,7 @@ def parse(fields: Sequence[Control], raw: Query, defaults: Mapping[str, Value] |
         values.append((control.name, value))
     known = ", ".join(control.name for control in fields)
     errors |= {echo(key): f"There is no {echo(key)} here; the names are {known}." for key in given}
-    return Reading(Inputs(tuple(values)), errors)
+    return Reading(Inputs(tuple(values)), errors, frozenset(errors) & frozenset(sliders))
 
 
 @dataclass(frozen=True)

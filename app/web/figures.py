@@ -16,7 +16,7 @@ from starlette.responses import Response
 from app.errors import FigureNotFound
 from app.figures import FIGURES
 from app.figures.engine import Figure, View, figure_state, read_query, start_values, view
-from app.figures.inputs import Field, Inputs, Value
+from app.figures.inputs import Field, Inputs, Reading, Value
 from app.web import contexts
 from app.web.deps import Site
 from app.web.render import fragment
@@ -78,7 +78,7 @@ async def show_figure(request: Request, name: str) -> Response:
     environment: jinja2.Environment = request.app.state.site.environment
     reading = read_query(figure, request.query_params.multi_items())
     if reading.errors:
-        messages, message = _messages(figure, reading.errors, "The figure keeps its last values.")
+        messages, message = _messages(figure, reading.errors, _still_shown(reading))
         html = fragment(environment, FigureRefusal(figure, messages, message))
         return Response(html, 422, {"Cache-Control": "no-store", "Vary": "HX-Request", "HX-Reswap": "none"}, "text/html")
     rendered = _rendered(environment, figure, reading.inputs)
@@ -98,7 +98,8 @@ def embedded(request: Request, slug: str, name: str, params: Mapping[str, str]) 
     prefix = f"{name}."
     state = figure_state(figure, pairs, prefix, start_values(figure, params))
     values = dict(state.inputs.values)
-    messages, message = _messages(figure, state.errors, "The figure shows {name} = {value}.", values)
+    shown = {name: f"The figure shows {name} = {value}." for name, value in values.items()}
+    messages, message = _messages(figure, state.errors, shown)
     return fragment(site.environment, FigureEmbed(
         figure=figure, number=lesson.figures.index(name) + 1, values=values, view=state.view, messages=messages,
         message=message, others=tuple((key, value) for key, value in pairs if not key.startswith(prefix)),
@@ -118,16 +119,17 @@ def _rendered(environment: jinja2.Environment, figure: Figure, inputs: Inputs) -
     return Rendered(body, f'"{hashlib.sha256(body).hexdigest()[:20]}"')
 
 
-def _messages(
-    figure: Figure, errors: Mapping[str, str], outcome: str, values: Mapping[str, Value] | None = None
-) -> tuple[dict[str, str], str]:
+def _messages(figure: Figure, errors: Mapping[str, str], shown: Mapping[str, str]) -> tuple[dict[str, str], str]:
     """Messages by field, each with what the figure shows instead, and one text about all that has no place of its own."""
     places = [field.name for field in figure.fields if isinstance(field, Field)]
-    shown = values or {}
-    beside = {
-        name: f"{errors[name]} {outcome.format(name=name, value=shown.get(name, ''))}" for name in places if name in errors
-    }
+    beside = {name: f"{errors[name]} {shown[name]}" for name in places if name in errors}
     return beside, " ".join(text for name, text in errors.items() if name not in places)
+
+
+def _still_shown(reading: Reading) -> dict[str, str]:
+    """What the drawing on the page keeps for each field, as far as its form tells."""
+    return {name: f"The figure still shows {name} = {value}." if name in reading.kept else "The figure keeps its last values."
+            for name, value in reading.inputs.values}
 
 
 def _is_current(if_none_match: str, etag: str) -> bool:

@@ -1,6 +1,7 @@
 /* Figures between their form and the address bar. Without this file every form still works: it submits to the lesson.
 
-   - A slider and its number field move together; sliders draw at once, number fields when typing pauses.
+   - A slider and its number field move together; sliders draw at once, number fields when typing pauses. A number that
+     cannot be drawn leaves its slider where the drawing is.
    - Every value on the way is drawn, in order: htmx queues the requests, and each takes the values of its own moment.
    - A value changed before htmx was ready is drawn as soon as it is.
    - The lesson's address keeps each figure's state. One gesture makes one step of Back; others' parameters stay. */
@@ -17,17 +18,27 @@
   const forms = () => document.querySelectorAll("form[data-figure]");
   const isLive = form => form.hasAttribute("hx-get");
   const fields = form => [...form.elements].filter(control => control.name.startsWith(`${form.dataset.figure}.`));
+  const isGood = number => number.value !== "" && number.validity.valid;
   const changed = control => control.type === "radio" ? control.checked !== control.defaultChecked : control.value !== control.defaultValue;
 
+  const numbers = form => [...form.querySelectorAll("[type=number]")];
+
+  /** Beside a number that the server will refuse goes where its slider stands, so that the message can name what is still shown. */
   function draw(form) {
-    waiting.set(form, [...(waiting.get(form) ?? []), Object.fromEntries(new FormData(form))].slice(-MOST_WAITING));
+    const values = Object.fromEntries(new FormData(form));
+    for (const number of numbers(form)) {
+      const shown = partner(number).value;
+      if (!isGood(number)) values[`${number.name}.from${shown}`] = shown;
+    }
+    waiting.set(form, [...(waiting.get(form) ?? []), values].slice(-MOST_WAITING));
     form.dispatchEvent(new CustomEvent("figure"));
   }
 
   /** A value the reader chose: drawn, and kept in the address unless it is one that the server will refuse. */
   function show(form) {
+    for (const number of numbers(form)) if (isGood(number)) partner(number).value = number.value;
     if (isLive(form)) draw(form);
-    if (form.checkValidity()) remember(form);
+    if (numbers(form).every(isGood)) remember(form);
   }
 
   /** With a script the number field speaks for the pair, and the address bar keeps what other figures' hidden fields kept. */
@@ -84,7 +95,7 @@
     const form = event.target.closest("form[data-figure]");
     if (!form || event.target.form !== form) return;
     clearTimeout(typing.get(form));
-    if (event.target.type === "range" || event.target.type === "number") partner(event.target).value = event.target.value;
+    if (event.target.type === "range") partner(event.target).value = event.target.value;
     if (event.target.type === "number") typing.set(form, setTimeout(show, TYPING_PAUSE, form));
     else show(form);
   });

@@ -89,10 +89,15 @@ def test_back_and_forward_go_through_the_states_of_the_page(lesson: Page) -> Non
 
 def test_a_bad_number_keeps_the_figure_and_says_what_is_allowed_until_it_is_good_again(lesson: Page) -> None:
     number, says = lesson.locator("#volume-P"), lesson.locator("#volume-P-says")
-    number.fill("99")
-    expect(says).to_have_text("P must be a whole number from 1 to 64, not 99. The figure keeps its last values.")
-    expect(lesson.locator(NUMBERS)).to_have_text(START)
-    assert "99" not in lesson.url
+    number.fill("9")
+    expect(lesson.locator("#volume-status")).to_contain_text("P = 9,")
+    for bad, message in (("99", "P must be a whole number from 1 to 64, not 99."),
+                         ("", "P is empty; it must be a whole number from 1 to 64.")):
+        number.fill(bad)
+        expect(says).to_have_text(f"{message} The figure still shows P = 9.")
+        expect(lesson.locator("#volume-P-slider")).to_have_value("9")
+        expect(lesson.locator("#volume-status")).to_contain_text("P = 9,")
+        expect(lesson).to_have_url(re.compile(r"volume\.P=9&"))
     number.fill("8")
     expect(lesson.locator(NUMBERS)).to_have_text(EIGHT)
     expect(says).to_be_hidden()
