@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+Process = subprocess.Popen[bytes] | subprocess.Popen[str]
 CAP_SYS_ADMIN = 1 << 21
 
 
@@ -17,10 +18,9 @@ def may_mount() -> bool:
     return bool(int(status.split("CapEff:")[1].split()[0], 16) & CAP_SYS_ADMIN)
 
 
-PAGE = 4096
-# How there is no room: on a full file system; or, where mounting is not allowed, in files that may not grow beyond so much.
-LIMITS = {"limited": PAGE, "limited midway": 5 * PAGE}  # midway: SQLite's journal has room for a transaction, its file has not
-NO_ROOM = ["full", *LIMITS] if may_mount() else list(LIMITS)
+PAGE = 4096  # bytes
+# On a full file system; or, where mounting is not allowed, in files that may not grow.
+NO_ROOM = ["full", "limited"] if may_mount() else ["limited"]
 
 
 @contextmanager
@@ -39,16 +39,23 @@ def small_disk(how: str, parent: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def no_room(how: str, disk: Path, process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> Iterator[None]:
-    """A file system without a free byte, or a process that may not write beyond a limit."""
+def no_room(how: str, disk: Path, process: Process) -> Iterator[None]:
+    """A file system without a free byte, or a process that may not write beyond one page."""
     if how == "full":
         filler = disk / "filler"
         fill(filler)
         yield
         filler.unlink()
         return
+    with limited(process, PAGE):
+        yield
+
+
+@contextmanager
+def limited(process: Process, most: int) -> Iterator[None]:
+    """No file of the process may grow beyond so many bytes, nor be written to behind them."""
     before = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
-    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (LIMITS[how], before[1]))
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (most, before[1]))
     yield
     resource.prlimit(process.pid, resource.RLIMIT_FSIZE, before)
 

@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 from fastapi import FastAPI
+from sqlalchemy import text
 
-from tests.databases import BOTH_KINDS, empty_postgres
+from app.db import Database
+from app.tables import metadata, probes
+from tests.databases import BOTH_KINDS, PostgresServer, empty_postgres, migrated
 from tests.web import sites
 
 ON_BOTH = ("test_checkpoints", "test_health", "test_learner", "test_metrics", "test_predictions", "test_run_api",
@@ -25,6 +28,23 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("storage", BOTH_KINDS, indirect=True)
 
 
+@pytest.fixture(scope="session")
+def shared_postgres(postgres_server: PostgresServer) -> Iterator[Database]:
+    """Of all tests with sites of their own: to make one for each would take longer than most of them."""
+    with empty_postgres(postgres_server) as url, migrated(url) as database:
+        yield database
+
+
+@pytest.fixture
+def emptied_postgres(shared_postgres: Database) -> Database:
+    """That one as it was when it was new."""
+    tables = ", ".join(name for name in metadata.tables if name != probes.name)
+    with shared_postgres.writing() as session:
+        session.execute(text(f"TRUNCATE {tables} RESTART IDENTITY"))
+        session.execute(probes.update().values(count=0))
+    return shared_postgres
+
+
 @pytest.fixture(autouse=True)
 def storage(request: pytest.FixtureRequest) -> Iterator[str]:
     """The kind of database, named to the sites of a test as an operator would name it; SQLite in their folder unless told."""
@@ -32,8 +52,9 @@ def storage(request: pytest.FixtureRequest) -> Iterator[str]:
     if kind == "sqlite" or "tmp_path" not in request.fixturenames:
         yield kind
         return
-    with empty_postgres(request.getfixturevalue("postgres_server")) as url, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("WORLDSIZE_DATABASE_URL", url)
+    database: Database = request.getfixturevalue("emptied_postgres")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WORLDSIZE_DATABASE_URL", database.engine.url.render_as_string())
         with ExitStack() as at_the_end:
             create_app = sites.create_app
 

@@ -18,7 +18,7 @@ from sqlalchemy import create_engine, func, select
 from app import sqlite
 from app.tables import metadata
 from tests.databases import running_postgres
-from tests.no_room import NO_ROOM, no_room, small_disk
+from tests.no_room import NO_ROOM, PAGE, limited, no_room, small_disk
 from tests.ports import free_port
 from tests.web.runs_made_up import EXPERIMENT, HTMX
 from tests.web.sites import LESSON, make_app
@@ -108,6 +108,27 @@ def test_on_a_full_disk_nothing_is_half_kept_and_with_room_again_all_is(tmp_path
                 assert rows(url) == before
             assert rows(url) == before
             all_is_kept(known, url)
+
+
+@pytest.mark.parametrize(("post", "lacking"), [(POSTS[0], "run_requests"), (POSTS[2], "tallies")])
+def test_where_there_is_room_for_a_part_no_part_is_kept(tmp_path: Path, post: Post, lacking: str) -> None:
+    """A new learner's row would still fit; that of the table `lacking`, farther on in the file, does not."""
+    port = free_port()
+    with web_process(tmp_path, port) as server, visitor(port) as newcomer:
+        file = tmp_path / "var" / "worldsize.sqlite3"
+        url = f"sqlite:///{file}"
+        before = rows(url)
+        with limited(server, PAGE * (root_page(file, lacking) - 1)):
+            is_refused_in_words(post, newcomer)
+        assert rows(url) == before
+        is_kept(post, newcomer, url)
+
+
+def root_page(file: Path, table: str) -> int:
+    """Where in the file a table begins, counted from one; those of our size are no longer than this page."""
+    with closing(sqlite3.connect(file)) as connection:
+        (page,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", [table]).fetchone()
+    return int(page)
 
 
 def visitor(port: int) -> Client:

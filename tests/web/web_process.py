@@ -35,6 +35,7 @@ def web_process(folder: Path, port: int, arrival_seconds: float = 30) -> Iterato
         for line in started.stderr:
             if "Uvicorn running" in line:
                 break
-        yield started
-        if started.poll() is None:
+        try:
+            yield started
+        finally:
             started.kill()
