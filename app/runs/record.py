@@ -1,6 +1,7 @@
-"""The measurements that ship with the figures of the ring lesson: `python -m app.runs.record bytes|times FILE`.
+"""The measurements that ship with figures: `python -m app.runs.record bytes|times|overlap FILE`.
 
-Bytes are the same on every machine of a backend; times are those of the machine at hand, so record them when it is quiet.
+Bytes are the same on every machine of a backend; times and event logs are those of the machine at hand, so record them when it
+is quiet.
 
 `python -m app.runs.record words FILE ...` brings the recorded runs of lessons up to date with the formulas: predictions, causes
 and sentences are made anew, what was measured stays.
@@ -11,13 +12,13 @@ from __future__ import annotations
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from app.runs.launch import LocalLauncher
-from app.runs.results import compare, result_json
+from app.runs.results import Result, compare, result_json
 from app.runs.timing import buffer_bytes, call_seconds, timing_run
 from app.theory.latency import Timed, timed
 from kernels.spec import COLLECTIVES, IMPLEMENTATIONS, Experiment, ExperimentReport, RunSpec, report_from_json
@@ -27,6 +28,13 @@ BYTES_LENGTHS = (32, 1680)  # the gradient of the first lesson; a length that 2 
 TIMES_WORLD_SIZES = (2, 3, 4)
 TIMES_LAUNCHES = 6
 SECONDS = 300.0
+OVERLAP_LAUNCHES = 51  # odd, so that one is in the middle
+BUCKET_BYTES = 64 * 1024
+OVERLAP = (  # in the order of the figure's choice
+    Experiment("ddp", L=16, H=64, T=64, options={"bucket_bytes": BUCKET_BYTES}),
+    Experiment("ddp", L=16, H=64, T=64),
+    Experiment("data_parallel", L=16, H=64, T=64, options={"sync": "bucketed", "bucket_bytes": BUCKET_BYTES}),
+)
 
 
 def bytes_of_collectives() -> dict[str, Any]:
@@ -70,6 +78,21 @@ def _times_row(world_size: int, one: Timed) -> dict[str, Any]:
     return {"P": world_size, **asdict(one)}
 
 
+def logs_of_overlap() -> list[dict[str, Any]]:
+    """For each way of sending a gradient, of many launches the one whose all-reduces took the median time."""
+    with LocalLauncher() as launcher:
+        spec = RunSpec(2, OVERLAP, time_limit_seconds=SECONDS)
+        launches = [compare(launcher.run(spec)) for _ in range(OVERLAP_LAUNCHES)]
+    ways = zip(*launches, strict=True)
+    return [result_json(sorted(results, key=_seconds_in_flight)[OVERLAP_LAUNCHES // 2]) for results in ways]
+
+
+def _seconds_in_flight(result: Result) -> float:
+    assert result.report is not None, "a launch that measured nothing raises"
+    return sum(interval.end_seconds - interval.start_seconds
+               for interval in result.report.timeline if interval.name.startswith("all_reduce"))
+
+
 def in_todays_words(recorded: Mapping[str, Any]) -> dict[str, Any]:
     """A recorded result as it would read if the same had been measured today."""
     measured, setting = recorded["measured"], dict(recorded["spec"])
@@ -83,7 +106,9 @@ def in_todays_words(recorded: Mapping[str, Any]) -> dict[str, Any]:
     return {**result_json(compare(report_from_json(run))[0]), "measured": measured}
 
 
-RECORDERS = {"bytes": bytes_of_collectives, "times": times_of_all_reduce}
+RECORDERS: dict[str, Callable[[], object]] = {
+    "bytes": bytes_of_collectives, "times": times_of_all_reduce, "overlap": logs_of_overlap,
+}
 
 
 if __name__ == "__main__":

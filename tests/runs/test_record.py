@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
-from app.figures import alpha_beta
+from app.figures import alpha_beta, overlap
 from app.runs import record, timing
-from app.runs.record import _bytes_row, in_todays_words, times_of_all_reduce
+from app.runs.record import _bytes_row, in_todays_words, logs_of_overlap, times_of_all_reduce
 from app.theory import latency
 from kernels.spec import Environment, Experiment, ExperimentReport, Interval, RunReport, RunSpec
 from tests.runs.made_up import MadeUpLauncher, timed_report
+from tests.runs.made_up import report as made_up_report
 
 EXPERIMENT = Experiment("ring_all_reduce", options={"collective": "all_reduce", "implementation": "library", "elements": 8})
 ENVIRONMENT = Environment(torch="2", python="3", backend="gloo", transport="TCP", launcher="launch host", platform="Linux",
@@ -55,6 +56,26 @@ def test_times_are_recorded_from_the_run_of_a_reader_and_summed_up_as_theirs(mon
     assert [list(row) for row in shipped["rows"]] == [list(row) for row in made["rows"]]
     assert [(row["P"], row["n"]) for row in shipped["rows"]] == [(row["P"], row["n"]) for row in made["rows"]]
     assert list(shipped) == list(made)
+
+
+def test_the_log_that_is_kept_is_the_one_in_the_middle_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the file that ships is of the same runs in the same shape."""
+    took = [0.2, 0.1, 0.5, 0.9, 0.3]
+    launches: list[RunReport] = []
+
+    def make(spec: RunSpec) -> RunReport:
+        timeline = (Interval(0, "backward", 0.0, 9.0), Interval(0, "all_reduce of bucket 0", 1.0, 1.0 + took[len(launches)]))
+        made = made_up_report(spec)
+        launches.append(replace(made, experiments=tuple(replace(one, timeline=timeline) for one in made.experiments)))
+        return launches[-1]
+
+    monkeypatch.setattr(record, "LocalLauncher", lambda: MadeUpLauncher(make=make))
+    monkeypatch.setattr(record, "OVERLAP_LAUNCHES", len(took))
+    kept = logs_of_overlap()
+    assert [one["measured"]["timeline"][1]["end_seconds"] for one in kept] == [1.3] * 3
+    shipped = json.loads(overlap.RECORDED.read_bytes())
+    assert [one["spec"] for one in shipped] == [one["spec"] for one in kept]
+    assert [list(one) for one in shipped] == [list(one) for one in kept]
 
 
 def test_a_row_names_the_run_and_what_each_rank_sent() -> None:
