@@ -1,11 +1,17 @@
-// What a page says when the server cannot be reached, where the theme button leads back to, and which section is on screen.
-// All else is forms and links.
+// What a page says when the server cannot be reached, where the theme button leads back to, which section is on screen, and that
+// a strategy chosen in a figure is the one its run shows. All else is forms and links.
 const offline = document.getElementById("offline");
 document.addEventListener("htmx:sendError", () => { offline.hidden = false; });
 document.addEventListener("htmx:afterOnLoad", () => { offline.hidden = true; });
 document.addEventListener("submit", event => {
   const next = event.target.elements.next; // sliders have moved the address since the page came
   if (next) next.value = location.pathname + location.search + location.hash;
+});
+
+document.addEventListener("change", ({ target }) => {
+  if (target.name !== "volume.strategy") return;
+  const axis = target.closest("label").className;
+  for (const tab of document.querySelectorAll(`.results label.${axis} input`)) tab.checked = true;
 });
 
 // The rail ticks what is done, and marks the section that crosses a line in the upper part of the window. Without this script

@@ -92,6 +92,15 @@ def test_a_moved_slider_goes_along_without_a_reload(page: Page, site_url: str) -
     expect(page.locator(f"{PLACE} .result").first.locator(".ranks tr")).to_have_count(2)
 
 
+def test_a_strategy_chosen_in_the_figure_is_the_one_whose_result_is_seen(page: Page, site_url: str) -> None:
+    page.goto(site_url + LESSON)
+    results = page.locator(f"{PLACE} .result")
+    expect(results.nth(0)).to_be_visible()
+    page.locator("#volume-tensor").check()
+    expect(results.nth(1)).to_be_visible()
+    expect(results.nth(0)).to_be_hidden()
+
+
 def test_enter_in_a_number_field_starts_no_run(page: Page, site_url: str) -> None:
     page.goto(site_url + LESSON)
     page.locator("#volume-P").fill("6")
