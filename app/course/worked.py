@@ -12,13 +12,17 @@ from app.course.yaml_file import Fields
 if TYPE_CHECKING:
     from app.course.compose import Composer
 
+# The style sheet alone covers the numbers; each cover is a box that is ticked to take it away.
+COVER = '<label class="cover"><input type="checkbox" autocomplete="off">Cover the numbers</label>\n'
+PEEK = '<input type="checkbox" class="peek" autocomplete="off" aria-label="Uncover this number">'
+
 
 def worked_html(composer: Composer, fields: Fields) -> str:
     """The table of one entry under `worked` in lesson.yaml. Faults name that file, not the text that placed it."""
     fields.allow("id", "groups")
     own = composer.sibling(fields.file_name, fields.item.key)
     groups = "".join(_group(own, group) for group in fields.mappings("groups"))
-    return f'<table class="steps wide">\n{groups}</table>\n'
+    return f'{COVER}<table class="steps wide">\n{groups}</table>\n'
 
 
 def _group(composer: Composer, fields: Fields) -> str:
@@ -46,7 +50,8 @@ def _row(composer: Composer, fields: Fields) -> str:
     reason = composer.html(str(why.value), why.text_line)
     value, drawing = _value(composer, fields)
     last = ' class="sum"' if fields.flag("sum") else ""
-    return f'<tr{last}><td>{expression}<span class="why">{reason}</span></td><td>{value}</td><td>{drawing}</td></tr>\n'
+    shown = f"{value}{PEEK}" if value else ""
+    return f'<tr{last}><td>{expression}<span class="why">{reason}</span></td><td>{shown}</td><td>{drawing}</td></tr>\n'
 
 
 def _value(composer: Composer, fields: Fields) -> tuple[str, str]:

@@ -126,3 +126,30 @@ def test_names_of_tabs_keep_apart(page: Page, course_url: str, slug: str) -> Non
     }))""")
     assert gaps
     assert min(gaps) >= 12
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_the_numbers_of_a_worked_example_can_be_covered_and_uncovered_one_by_one(
+    without_script: Page, course_url: str, width: int
+) -> None:
+    page = opened_without_script(without_script, f"{course_url}/split-three-ways", width)
+    covers = page.get_by_role("checkbox", name="Uncover this number")
+    expect(covers).to_have_count(0)
+    page.get_by_role("checkbox", name="Cover the numbers").check()
+    assert covers.count() == page.locator(".steps tr:has(.why)").count()
+    first, second = page.locator(".steps tr:has(.why)").nth(0), page.locator(".steps tr:has(.why)").nth(1)
+    number, cover = (first.locator(one).bounding_box() for one in ("td:nth-child(2)", ".peek"))
+    assert number is not None
+    assert cover is not None
+    assert cover["width"] >= number["width"] - 17
+    first.locator(".peek").check()
+    expect(first.locator(".peek")).to_have_css("opacity", "0")
+    expect(second.locator(".peek")).to_have_css("opacity", "1")
+    page.get_by_role("checkbox", name="Cover the numbers").uncheck()
+    expect(covers).to_have_count(0)
+
+
+def opened_without_script(page: Page, url: str, width: int) -> Page:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(url)
+    return page
