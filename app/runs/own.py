@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Row, and_, delete, or_, select
 from sqlalchemy.orm import Session
 
 from app.errors import RunNotFound, RunUnreadable
-from app.runs.store import ALIVE, Run, State, get
+from app.runs.store import ALIVE, Run, State, get, has_id
 from app.runs.stored import spec_in
 from app.tables import run_requests, runs
 from kernels.spec import RunSpec, to_json
@@ -108,7 +108,7 @@ def forget(session: Session, learner_id: str, run_id: str) -> None:
 
 def spec_of(session: Session, run_id: str) -> tuple[RunSpec, State]:
     """What was asked for and what has become of it, without the reports. Raises RunNotFound or RunUnreadable."""
-    row = session.execute(select(*ASKED_FOR).where(runs.c.id == run_id)).one_or_none()
+    row = session.execute(select(*ASKED_FOR).where(has_id(run_id))).one_or_none()
     if row is None:
         raise RunNotFound(run_id)
     return spec_in(row), State(row.state)

@@ -34,7 +34,7 @@ from sqlalchemy.orm import Session
 from app.db import insert_unless_there
 from app.errors import QueueFull, QuotaExceeded, RunNotFound, RunRejected
 from app.runs import sharing
-from app.runs.store import ALIVE, State, earlier, get, same_and_alive
+from app.runs.store import ALIVE, State, earlier, get, has_id, same_and_alive
 from app.runs.stored import FORMAT, Failure
 from app.settings import Settings
 from app.tables import learners, run_requests, runs
@@ -200,7 +200,7 @@ def cancel(session: Session, run_id: str, learner_id: str) -> Cancelled:
     if not _hold_learner(session, learner_id):
         return _not_yours(session, run_id)
     # Whoever takes, ends, joins or cancels a run needs its row, so holding it puts their order beyond doubt.
-    row = session.execute(select(runs).where(runs.c.id == run_id).with_for_update()).one_or_none()
+    row = session.execute(select(runs).where(has_id(run_id)).with_for_update()).one_or_none()
     if row is None:
         raise RunNotFound(run_id)
     mine = (run_requests.c.run_id == run_id, run_requests.c.learner_id == learner_id)

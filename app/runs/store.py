@@ -94,10 +94,17 @@ def run_of(row: Row[Any]) -> Run:
 
 def get(session: Session, run_id: str) -> Run:
     """The run of this id. Raises RunNotFound, or RunUnreadable for what another version left."""
-    row = session.execute(select(runs).where(runs.c.id == run_id)).one_or_none()
+    row = session.execute(select(runs).where(has_id(run_id))).one_or_none()
     if row is None:
         raise RunNotFound(run_id)
     return run_of(row)
+
+
+def has_id(run_id: str) -> ColumnElement[bool]:
+    """True of the run of this id. Raises RunNotFound for one with a NUL, which PostgreSQL does not take in a text."""
+    if "\0" in run_id:
+        raise RunNotFound(run_id)
+    return runs.c.id == run_id
 
 
 def earlier(session: Session, spec: RunSpec) -> Run | None:

@@ -41,8 +41,8 @@ OTHER_NAME = Trouble(421, "Nothing is served under this name",
 OTHER_LEARNER = Trouble(403, "This run is not yours to cancel", "Only somebody who waits for it can. Nothing was changed.")
 BROKEN = Trouble(500, "Something broke on our side", "Your earlier answers are safe. Go back and try again.", ours=True)
 NO_STORAGE = Trouble(503, "Nothing can be stored right now",
-                     "What you sent just now was not kept: an answer cost no try, and no run was started. Send it again in a few "
-                     "minutes.", ours=True)
+                     "What you sent just now was not kept: an answer cost no try, and no run was started. "
+                     "Send it again in a few minutes.", ours=True)
 LONGEST_NAME = 64  # of a field: a visitor may have made it up
 SHAPES = ("single", "several", "[key]")  # of a body with two, and of a name at fault: part of where a fault is, and no field
 SHAPE_WORDS = {  # what pydantic calls a fault -> what a person reads

@@ -15,8 +15,9 @@ from app.tables import metadata, probes
 from tests.databases import BOTH_KINDS, PostgresServer, empty_postgres, migrated
 from tests.web import sites
 
-ON_BOTH = ("test_checkpoints", "test_health", "test_learner", "test_metrics", "test_predictions", "test_run_api",
-           "test_run_endings", "test_run_notes", "test_runs", "test_timing_runs", "test_unreadable_runs")
+ON_BOTH = ("test_checkpoints", "test_error_pages", "test_health", "test_learner", "test_metrics", "test_predictions",
+           "test_proxies", "test_run_api", "test_run_endings", "test_run_notes", "test_runs", "test_schema", "test_timing_runs",
+           "test_unreadable_runs")
 # What a site is made with. A test of SQLite's own file asks for `sqlite_app`, and so for one kind alone.
 SITES = {"tmp_path", "web_app"}
 

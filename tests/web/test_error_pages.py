@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from app.errors import StorageRefused
 from app.web import learner
+from tests.web.runs_made_up import EXPERIMENT
 from tests.web.sites import LESSON, make_app
 
 HTMX = {"HX-Request": "true"}
@@ -25,19 +25,6 @@ def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClie
     app = make_app(tmp_path)
     monkeypatch.setattr(learner, "past", fail)
     yield TestClient(app, raise_server_exceptions=False)
-    app.state.site.database.close()
-
-
-@pytest.fixture
-def full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
-    """A site whose database takes nothing."""
-
-    def refuse(*_: object) -> None:
-        raise StorageRefused("The disk is full.", "Make room.")
-
-    app = make_app(tmp_path)
-    monkeypatch.setattr(type(app.state.site.database), "writing", refuse)
-    yield TestClient(app)
     app.state.site.database.close()
 
 
@@ -103,12 +90,20 @@ def test_an_unforeseen_error_under_htmx_is_a_notice(broken: TestClient) -> None:
     assert response.headers["x-request-id"] in response.text
 
 
-def test_an_answer_that_cannot_be_stored_costs_no_try_and_says_so(full_disk: TestClient) -> None:
-    response = full_disk.post(f"{LESSON}/checkpoints/eight-gpus", data={"answer": "56"})
-    assert response.status_code == 503
-    assert "cost no try" in response.text
-    assert "yes" not in response.text
-    assert full_disk.get(LESSON).status_code == 200
-    assert full_disk.get("/readyz").status_code == 503
-    assert "The disk is full" not in full_disk.get("/readyz").text
-    assert full_disk.get("/healthz").json() == {"status": "ok"}
+NO_RUN = "/runs/%00"
+
+
+@pytest.mark.parametrize("address", [NO_RUN, f"{NO_RUN}/status", f"{NO_RUN}/script", f"{NO_RUN}/notebook", "/api/runs/%00"])
+def test_a_run_that_no_database_can_look_for_is_not_found(client: TestClient, address: str) -> None:
+    """PostgreSQL has no texts with a NUL."""
+    assert client.get(address).status_code == 404
+
+
+@pytest.mark.parametrize(("address", "form"), [(f"{NO_RUN}/cancel", {}), (f"{NO_RUN}/forget?of={EXPERIMENT}", {}),
+                                               ("/runs", {"again": "\0"})])
+def test_nothing_is_done_with_a_run_that_no_database_can_look_for(
+    client: TestClient, address: str, form: dict[str, str]
+) -> None:
+    client.get(LESSON)
+    client.post(f"{LESSON}/visits", data={"section": "play"})
+    assert client.post(address, data=form).status_code == 404

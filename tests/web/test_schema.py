@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -25,9 +27,11 @@ BOUNDED = settings(max_examples=60, deadline=None, suppress_health_check=list(He
 FEW = settings(max_examples=15, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 
 
-@pytest.fixture(scope="module")
-def documented(tmp_path_factory: pytest.TempPathFactory) -> FastAPI:
-    return make_app(tmp_path_factory.mktemp("schema"), docs=True)
+@pytest.fixture
+def documented(tmp_path: Path) -> Iterator[FastAPI]:
+    app = make_app(tmp_path, docs=True)
+    yield app
+    app.state.site.database.close()
 
 
 def test_no_request_within_the_schema_causes_a_server_error(documented: FastAPI) -> None:

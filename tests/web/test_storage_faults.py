@@ -25,6 +25,7 @@ from tests.web.sites import LESSON, make_app
 from tests.web.web_process import web_process
 
 FAULTS_OF_PROGRAMS = re.compile(r"Traceback|sqlite|psycopg|OperationalError|disk I/O|\.py\b", re.IGNORECASE)
+GRADED = re.compile(r'class="(right|wrong)"|\byes\b')
 PATIENCE = 120.0  # seconds
 
 
@@ -68,7 +69,8 @@ def is_refused_in_words(post: Post, client: Client) -> None:
         response = post.send(client, htmx=htmx)
         assert (response.status_code, post) == (503, post)
         assert "Nothing can be stored right now" in response.text
-        assert "no run was started" in response.text
+        assert "an answer cost no try, and no run was started" in response.text
+        assert not GRADED.search(response.text)
         assert response.headers["x-request-id"] in response.text
         assert not FAULTS_OF_PROGRAMS.search(response.text)
         assert ("<h1>" in response.text) == (not htmx and not post.address.startswith("/api/"))
@@ -105,6 +107,9 @@ def test_on_a_full_disk_nothing_is_half_kept_and_with_room_again_all_is(tmp_path
             with no_room(how, disk, server):
                 nothing_is_kept_of_what_is_refused([newcomer, known])
                 assert known.get("/").status_code == known.get(LESSON).status_code == 200
+                assert known.get("/healthz").json() == {"status": "ok"}
+                unready = known.get("/readyz")
+                assert (unready.status_code, str(disk) in unready.text) == (503, False)
                 assert rows(url) == before
             assert rows(url) == before
             all_is_kept(known, url)
