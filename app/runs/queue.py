@@ -42,7 +42,8 @@ from kernels.spec import Fault, RunSpec, to_json
 
 ID_BYTES = 16
 QUOTA_WINDOW = timedelta(hours=1)
-ASKED_TIMES = 5  # as often as one may start runs may one ask for them, those that were cancelled or failed counted
+COUNTED = (*ALIVE, State.DONE.value)
+ASKED_TIMES = 3  # so many times the quota may be asked for, runs that brought no result included
 MOST_WAITING = 10  # of one learner
 MOST_QUEUED = 500
 KEPT_FOR_KNOWN = 100  # of these, for learners who had a run before: newcomers alone, however many, do not fill the queue
@@ -62,8 +63,8 @@ class Asked:
 def ask(session: Session, learner_id: str, spec: RunSpec, *, settings: Settings, fresh: bool = False) -> Asked:
     """Ask for a run. `fresh` wants it measured now, even where there is an earlier result.
 
-    Only a run of one's own counts against the quota, while it waits and once it was started, unless it failed: that may be our
-    fault. One that was cancelled while it waited counts against a larger limit alone, as all do that were asked for.
+    Only a run of one's own counts against the quota, and only while it is alive or once it has brought a result: nobody pays
+    for our failures. Whatever was asked for counts against a larger limit, so that asking and cancelling has an end too.
     Raises RunRejected, QuotaExceeded or QueueFull.
     """
     _refuse_impossible(spec, settings)
@@ -108,17 +109,12 @@ def _refuse_beyond_quota(session: Session, learner_id: str, quota: int) -> None:
     if quota == 0:
         raise QuotaExceeded("Here nobody may start a run; results that are stored can still be seen.", retry_seconds=3600)
     since = datetime.now(UTC) - QUOTA_WINDOW
-    mine = select(runs.c.asked_at, runs.c.state, runs.c.take).where(runs.c.asked_by == learner_id, runs.c.asked_at > since)
+    mine = select(runs.c.asked_at, runs.c.state).where(runs.c.asked_by == learner_id, runs.c.asked_at > since)
     rows = session.execute(mine.order_by(runs.c.asked_at)).all()
-    _refuse_beyond([row.asked_at for row in rows if _counts(row.state, row.take)], quota, since, "started",
+    _refuse_beyond([row.asked_at for row in rows if row.state in COUNTED], quota, since, "started",
                    "Results that are already here can be seen at any time.")
     _refuse_beyond([row.asked_at for row in rows], ASKED_TIMES * quota, since, "asked for",
-                   "Those that were cancelled or failed are among them.")
-
-
-def _counts(state: str, take: int) -> bool:
-    """Whether a run was or may yet be carried out for whoever asked. One that failed may have failed through us."""
-    return state != State.FAILED and (take > 0 or state == State.QUEUED)
+                   "Those that brought no result are among them.")
 
 
 def _refuse_beyond(times: list[datetime], most: int, since: datetime, what: str, remark: str) -> None:
