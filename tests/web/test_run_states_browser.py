@@ -166,7 +166,7 @@ def told_once_and_without_a_shift(page: Page) -> None:
     page.locator("#volume-P").fill("3")
     expect(page.locator(NOTE)).to_contain_text("Tensor parallel cannot run there: min(P, H) = 3 does not divide H = 4")
     page.locator("#volume-P").fill("64")
-    expect(page.locator(NOTE)).to_contain_text("P = 64: must be a whole number from 1 to 8.")
+    expect(page.locator(NOTE)).to_contain_text("This server runs at most 8 processes, and the figure has 64.")
 
 
 def the_button_is_the_next_step(page: Page) -> None:
