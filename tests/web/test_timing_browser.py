@@ -100,10 +100,13 @@ def test_six_collectives_are_counted_in_one_launch_and_read_as_a_table(lesson: P
     press(lesson, COLLECTIVES)
     place = lesson.locator(COLLECTIVES)
     expect(place).to_contain_text(FINAL)
-    expect(place.locator(".says-it")).to_contain_text("All twelve send what was predicted for this backend, to the byte.")
-    scatter = place.locator(".result table").first.get_by_role("row", name="Reduce-scatter")
-    expect(scatter.get_by_role("cell")).to_have_text(["384 B", "384 B", "768 B", "Reduce-scatter as all-reduce"])
-    expect(place.locator("mark").last).to_have_text("768 B")
+    expect(place.locator(".says-it").first).to_contain_text("All twelve send what was predicted for this backend, to the byte.")
+    table = place.locator("table.compared")
+    expect(table.get_by_role("row", name="Reduce-scatter by hand").get_by_role("cell").last).to_have_text("equal")
+    scatter = table.get_by_role("row", name="Reduce-scatter through gloo").get_by_role("cell")
+    for column, text in enumerate(("384 B", "768 B", "768 B")):
+        expect(scatter.nth(column)).to_have_text(text)
+    expect(scatter.last).to_have_text("as gloo predicts; 384 B over the formula")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
