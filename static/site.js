@@ -1,8 +1,12 @@
-// What a page says when the server cannot be reached, where the theme button leads back to, which section is on screen, and that
-// a strategy chosen in a figure is the one its run shows. All else is forms and links.
+// What a page says when the server cannot be reached, answers that come too late, where the theme button leads back to, which
+// section is on screen, and that a strategy chosen in a figure is the one its run shows. All else is forms and links.
 const offline = document.getElementById("offline");
 document.addEventListener("htmx:sendError", () => { offline.hidden = false; });
 document.addEventListener("htmx:afterOnLoad", () => { offline.hidden = true; });
+document.addEventListener("htmx:beforeRequest", ({ target }) => {
+  // A run's progress may be asked for and taken back at once: the answer then has no place to go to.
+  target.addEventListener("htmx:beforeOnLoad", event => { if (!target.isConnected) event.preventDefault(); }, { once: true });
+});
 document.addEventListener("submit", event => {
   const next = event.target.elements.next; // sliders have moved the address since the page came
   if (next) next.value = location.pathname + location.search + location.hash;

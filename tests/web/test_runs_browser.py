@@ -131,6 +131,8 @@ def test_a_run_is_cancelled_from_the_page(page: Page, site: LiveSite) -> None:
 
 
 def test_a_run_that_is_cancelled_after_a_reload_is_told_once_more(page: Page, site: LiveSite) -> None:
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None)
     page.goto(f"{site.url}{LESSON}?volume.P=7&volume.H=7")
     with site.held():
         press(page)
@@ -138,6 +140,25 @@ def test_a_run_that_is_cancelled_after_a_reload_is_told_once_more(page: Page, si
         page.reload()
         page.locator(PLACE).get_by_role("button", name="Cancel this run").click()
         expect(page.locator("#run-three-cuts-says")).to_contain_text("This run was cancelled.")
+    assert complaints == []
+
+
+def test_progress_that_comes_after_the_run_was_taken_back_is_dropped_in_silence(page: Page, site: LiveSite) -> None:
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None)
+    page.goto(f"{site.url}{LESSON}?volume.P=7&volume.H=6")
+    late: list[Route] = []
+    page.route("**/status?*", lambda route: route.continue_() if late else late.append(route))
+    with site.held():
+        with page.expect_request("**/status?*"):
+            press(page)
+        page.locator(PLACE).get_by_role("button", name="Cancel this run").click()
+        expect(page.locator("#run-three-cuts-says")).to_contain_text("This run was cancelled.")
+        with page.expect_response(lambda response: response.request is late[0].request):
+            late[0].continue_()
+        page.evaluate("() => new Promise(resolve => requestAnimationFrame(resolve))")
+    expect(page.locator(PLACE)).to_contain_text("This run was cancelled.")
+    assert complaints == []
 
 
 def test_a_value_over_the_cap_is_refused_beside_the_button_and_nothing_is_lost(page: Page, site_url: str) -> None:
