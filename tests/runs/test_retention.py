@@ -13,12 +13,11 @@ from app.runs.store import State
 from app.tables import run_requests, runs
 from tests.runs.asking import ask, cancel, end, show_worker, spec, take
 
-BEFORE = datetime.now(UTC) + timedelta(minutes=1)  # of the runs below all have ended by then
 
-
-def sweep(database: Database, before: datetime = BEFORE) -> int:
+def sweep(database: Database, before: datetime | None = None) -> int:
+    """By a moment at which all runs that have ended are old, unless another is given."""
     with database.writing() as session:
-        return retention.sweep(session, before)
+        return retention.sweep(session, before or datetime.now(UTC) + timedelta(minutes=1))
 
 
 def left(database: Database) -> set[str]:

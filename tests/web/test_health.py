@@ -46,8 +46,9 @@ def test_asking_often_does_not_write_often(
         with web_app.state.site.database.reading() as session:
             return int(session.execute(select(probes.c.count)).scalar_one())
 
-    look = web_app.state.readiness._look
-    monkeypatch.setattr(web_app.state, "readiness", Readiness(look, clock=lambda: 0.0))
+    readiness = web_app.state.readiness
+    monkeypatch.setattr(readiness, "_clock", lambda: 0.0)
+    monkeypatch.setattr(readiness, "_due", 0.0)
     before = written()
     assert {client.get("/readyz").status_code for _ in range(10)} == {200}
     assert written() == before + 1
