@@ -35,10 +35,11 @@ PHASES = ("queued", "launching", "warming_up", "measuring")
 RUN_ID = re.compile(r"/runs/([A-Za-z0-9_-]{22})")
 # The page's own clock, from the press of "Run again" until the bars of the new run are in the page.
 PRESS_AND_WAIT = """() => new Promise(resolve => {
-  const place = () => document.querySelector("#run-three-cuts");
+  const bars = () => document.querySelector("#run-three-cuts .own.fresh .ranks .got");
+  const earlier = bars();
   const began = performance.now();
   new MutationObserver((changes, watching) => {
-    if (!place()?.querySelector(".own.fresh .ranks .got")) return;
+    if (!bars() || bars() === earlier) return;
     watching.disconnect();
     requestAnimationFrame(() => resolve(performance.now() - began));
   }).observe(document.body, {childList: true, subtree: true});
