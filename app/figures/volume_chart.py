@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from app.figures import svg
 from app.figures.numbers import Number
@@ -40,13 +41,13 @@ class Label:
     anchor: str
     marked: bool = False
 
-    @property
+    @cached_property
     def box(self) -> svg.Box:
         width = CHARACTER * max(len(line) for line in self.lines)
         left = self.x if self.anchor == "start" else self.x - width
         return svg.Box(left, self.y - 13, left + width, self.y + 4 + LINE * (len(self.lines) - 1))
 
-    @property
+    @cached_property
     def ink(self) -> svg.Box:
         """What a single line of figures and short words covers, and a pixel around it."""
         return svg.Box(self.box.left, self.y - 12, self.box.right, self.y + 2)
@@ -137,7 +138,7 @@ def _spots(case: Case, plane: Plane) -> tuple[Spot, ...]:
     return tuple(spots)
 
 
-def _clear_places(choices: Sequence[Sequence[Label]], drawn: Frame, taken: Sequence[Label]) -> list[Label] | None:
+def _clear_places(choices: Iterable[Iterable[Label]], drawn: Frame, taken: Sequence[Label]) -> list[Label] | None:
     """For each label one of its places, in order of preference: off all lines and other labels, else off the labels.
 
     None where even that cannot be had for all.
@@ -145,9 +146,14 @@ def _clear_places(choices: Sequence[Sequence[Label]], drawn: Frame, taken: Seque
     placed: list[Label] = []
     for places in choices:
         others = [label.box for label in (*taken, *placed)]
-        free = [label for label in places if not any(_covers(label.box, other) for other in others)]
-        clear = (label for label in free if all(label.ink.clear_of(points) for points in drawn.crossed))
-        chosen = next(clear, free[0] if free else None)
+        chosen = None
+        for label in places:
+            if any(_covers(label.box, other) for other in others):
+                continue
+            if all(label.ink.clear_of(points) for points in drawn.crossed):
+                chosen = label
+                break
+            chosen = chosen or label
         if chosen is None:
             return None
         placed.append(chosen)
@@ -164,14 +170,18 @@ def _spot_labels(case: Case, drawn: Frame, spots: Sequence[Spot]) -> list[Label]
     plane = drawn.plane
     valued = [spot for spot in spots if spot.hollow or spot.value]  # at P = 1 all lines begin in one point, at 0
     offsets = {spot: _label_offset(spot, spots) for spot in valued}
-    choices = [[label for offset in sorted(OFFSETS, key=lambda one: abs(one - offsets[spot]))
-                for label in _spot_places(case, plane, spot, spot.y + offset) if _is_beside_the_plot(label, plane)]
-               for spot in sorted(valued, key=lambda one: one.y, reverse=True)]
-    placed = _clear_places(choices, drawn, ())
+    from_below = sorted(valued, key=lambda one: one.y, reverse=True)
+    placed = _clear_places((_spot_choices(case, plane, spot, offsets[spot]) for spot in from_below), drawn, ())
     if placed is not None:
         return placed
     heights = svg.spread([spot.y + offsets[spot] for spot in valued], LINE - 1, plane.layout.top - 8, plane.layout.bottom - 6)
     return [_spot_places(case, plane, spot, y)[0] for spot, y in zip(valued, heights, strict=True)]
+
+
+def _spot_choices(case: Case, plane: Plane, spot: Spot, wanted: float) -> Iterator[Label]:
+    """The places of a point's value, the nearest to the wanted height first."""
+    for offset in sorted(OFFSETS, key=lambda one: abs(one - wanted)):
+        yield from (label for label in _spot_places(case, plane, spot, spot.y + offset) if _is_beside_the_plot(label, plane))
 
 
 def _is_beside_the_plot(label: Label, plane: Plane) -> bool:
