@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi import FastAPI
+from fastapi.testclient import TestClient
 from sqlalchemy import text
 
 from app.db import Database
@@ -67,3 +69,16 @@ def storage(request: pytest.FixtureRequest) -> Iterator[str]:
 
             patch.setattr(sites, "create_app", create)
             yield kind
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Iterator[FastAPI]:
+    """A site of its own: what waits in its queue is this test's alone."""
+    app = sites.make_app(tmp_path)
+    yield app
+    app.state.site.database.close()
+
+
+@pytest.fixture
+def learner(app: FastAPI) -> TestClient:
+    return TestClient(app, follow_redirects=False)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from fastapi import FastAPI
@@ -13,7 +11,7 @@ from fastapi.testclient import TestClient
 from app.runs.store import State
 from app.runs.stored import Failure
 from tests.web.runs_made_up import EXPERIMENT, HTMX, end, finish, press, run_id_of, take
-from tests.web.sites import LESSON, make_app
+from tests.web.sites import LESSON
 
 OF = {"of": EXPERIMENT}
 RANK_2 = Failure("Rank 2 was killed by SIGKILL. Nothing is left running.", rank=2, exit="killed by SIGKILL", phase="measuring")
@@ -21,18 +19,6 @@ ENDINGS = [
     (State.FAILED, "Rank 2 stopped before the run was done."),
     (State.TIMED_OUT, "The time limit of 60 s ended this run."),
 ]
-
-
-@pytest.fixture
-def app(tmp_path: Path) -> Iterator[FastAPI]:
-    app = make_app(tmp_path)
-    yield app
-    app.state.site.database.close()
-
-
-@pytest.fixture
-def learner(app: FastAPI) -> TestClient:
-    return TestClient(app, follow_redirects=False)
 
 
 def failed(app: FastAPI, learner: TestClient, state: State = State.FAILED, P: int = 4) -> str:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from fastapi import FastAPI
@@ -14,23 +12,11 @@ from sqlalchemy import event
 from app.runs.store import State
 from tests.runs.asking import show_worker
 from tests.web.runs_made_up import EXPERIMENT, HTMX, database_of, end, finish, press, run_id_of, take
-from tests.web.sites import LESSON, make_app
+from tests.web.sites import LESSON
 
 NOTE = "/lessons/{}/experiments/{}/note".format(*EXPERIMENT.split("/"))
 AT_4 = {"volume.P": "4", "volume.L": "2", "volume.H": "4", "volume.T": "1", "volume.batch": "taught"}
 APART = re.compile(r'<p class="apart">(.*?)</p>')
-
-
-@pytest.fixture
-def app(tmp_path: Path) -> Iterator[FastAPI]:
-    app = make_app(tmp_path)
-    yield app
-    app.state.site.database.close()
-
-
-@pytest.fixture
-def learner(app: FastAPI) -> TestClient:
-    return TestClient(app, follow_redirects=False)
 
 
 @pytest.fixture

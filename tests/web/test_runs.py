@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -39,19 +38,6 @@ from tests.web.sites import LESSON, make_app
 
 STATUS = {"of": EXPERIMENT}
 LESSON_SHAPE = Lesson("split-three-ways", "", "", (), (), {}, (), (), (), (), (), (), frozenset())
-
-
-@pytest.fixture
-def app(tmp_path: Path) -> Iterator[FastAPI]:
-    """A site of its own: what waits in its queue is this test's alone."""
-    app = make_app(tmp_path)
-    yield app
-    app.state.site.database.close()
-
-
-@pytest.fixture
-def learner(app: FastAPI) -> TestClient:
-    return TestClient(app, follow_redirects=False)
 
 
 def status(client: TestClient, run_id: str, said: str = "") -> str:
